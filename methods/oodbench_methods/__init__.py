@@ -1,0 +1,1 @@
+"""The methods that come with oodbench, one file each. They use the same door as everybody else's."""

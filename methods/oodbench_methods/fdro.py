@@ -1,0 +1,31 @@
+"""Distributionally robust optimization: the mean loss of the worst sub-population."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oodbench import Hparams, LogUniform, LossMethod, Option, Rows
+from oodbench.subpopulation import worst_chi_square, worst_share
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WORST = {"cvar": worst_share, "chi_square": worst_chi_square}
+
+
+class FDRO(LossMethod):
+    """f-divergence DRO (Duchi & Namkoong 2021; CVaR: Rockafellar & Uryasev 2000).
+
+    `cvar` is the mean of the largest alpha0 share of losses; `chi_square` the worst mean in the smallest
+    chi-square ball that holds every sub-population of that share.
+    """
+
+    uses = frozenset({"alpha0"})
+    space = {
+        "alpha0": LogUniform(0.01, 0.5, default=0.1),
+        "divergence": Option("cvar", "chi_square"),
+    }
+
+    def loss(self, rows: Rows, hp: Hparams) -> Tensor:
+        worst = WORST[hp.divergence](rows.losses, hp.alpha0)  # [trial, row]
+        return rows.risk(worst)

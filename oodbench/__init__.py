@@ -1,0 +1,38 @@
+"""oodbench: does this out-of-distribution method really help, on my data, against honestly tuned baselines?"""
+
+from oodbench.benchmark import Result, leaderboard, run
+from oodbench.board import Leaderboard
+from oodbench.dataset import Dataset, Environment
+from oodbench.errors import OodbenchError
+from oodbench.method import Hparams, LossMethod, Method, Predictor, Rows, TrainingRows
+from oodbench.models import Linear, Mlp
+from oodbench.recipe import Recipe
+from oodbench.settings import setting
+from oodbench.space import Choice, Integer, LogUniform, Option, Uniform
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Choice",
+    "Dataset",
+    "Environment",
+    "Hparams",
+    "Integer",
+    "Leaderboard",
+    "Linear",
+    "LogUniform",
+    "LossMethod",
+    "Method",
+    "Mlp",
+    "OodbenchError",
+    "Option",
+    "Predictor",
+    "Recipe",
+    "Result",
+    "Rows",
+    "TrainingRows",
+    "Uniform",
+    "leaderboard",
+    "run",
+    "setting",
+]

@@ -1,0 +1,143 @@
+"""Leaderboards: a pure function of the concluded studies on one dataset setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from oodbench.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
+from oodbench.statistics import differ
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from oodbench.tracking import StudyRecord
+
+Mark = Literal["best", "tied", ""]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A metric of a method: mean and spread (sample std) over seeds, and whether it is the best, or tied for it."""
+
+    value: float | None
+    spread: float | None
+    mark: Mark = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    cells: dict[str, Cell]
+    trials: int
+    seeds: int
+    failed_trainings: int
+    information: str
+    run_id: str
+    failure: str = ""  # why there are no values
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    setting: str
+    metrics: tuple[str, ...]
+    rows: list[Row] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "setting": self.setting,
+            "rows": [
+                {
+                    "method": row.label,
+                    "metrics": {
+                        name: {"value": cell.value, "spread": cell.spread, "mark": cell.mark}
+                        for name, cell in row.cells.items()
+                    },
+                    "trials": row.trials,
+                    "seeds": row.seeds,
+                    "failed_trainings": row.failed_trainings,
+                    "information": row.information,
+                    "failure": row.failure,
+                    "run_id": row.run_id,
+                }
+                for row in self.rows
+            ],
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """One row per method, with columns `metric` and `metric_spread`."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {"method": row.label}
+                | {key: value for name, cell in row.cells.items() for key, value in ((name, cell.value), (f"{name}_spread", cell.spread))}
+                | {"trials": row.trials, "seeds": row.seeds, "failed_trainings": row.failed_trainings, "failure": row.failure}
+                for row in self.rows
+            ]
+        )
+
+
+def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: Sequence[str] = ()) -> Leaderboard:
+    """The board of the newest study of every label. `missing` labels are shown without values."""
+    newest: dict[str, StudyRecord] = {}
+    for record in sorted(records, key=lambda record: record.started):
+        newest[record.label] = record
+    tasks = {record.task for record in newest.values()}
+    metrics = SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"]
+    per_seed = {
+        label: summarize(record.results, record.task)
+        for label, record in newest.items()
+        if record.results is not None
+    }
+    rows = [
+        Row(
+            label=label,
+            cells={name: _cell(label, name, per_seed) for name in metrics},
+            trials=record.trials,
+            seeds=record.seeds,
+            failed_trainings=record.failed_trainings,
+            information=record.information,
+            run_id=record.run_id,
+            failure="" if record.results is not None else record.reason or record.status.lower(),
+        )
+        for label, record in newest.items()
+    ]
+    rows += [
+        Row(label, {name: Cell(None, None) for name in metrics}, 0, 0, 0, "", "", "not run")
+        for label in missing
+        if label not in newest
+    ]
+    rows.sort(key=lambda row: (row.cells[metrics[0]].value is None, row.cells[metrics[0]].value or 0, row.label))
+    return Leaderboard(setting, metrics, rows)
+
+
+def _cell(label: str, metric: str, per_seed: dict[str, pd.DataFrame]) -> Cell:
+    if label not in per_seed or per_seed[label][metric].isna().any():
+        return Cell(None, None)
+    values = per_seed[label][metric]
+    spread = float(values.std(ddof=1)) if len(values) > 1 else None
+    return Cell(float(values.mean()), spread, _mark(label, metric, per_seed))
+
+
+def _mark(label: str, metric: str, per_seed: dict[str, pd.DataFrame]) -> Mark:
+    """best: ahead of every other by more than the noise; tied: not distinguishable from the first."""
+    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    ranked = sorted(
+        (name for name in per_seed if not per_seed[name][metric].isna().any()),
+        key=lambda name: sign * per_seed[name][metric].mean(),
+    )
+    if len(ranked) < 2:
+        return ""
+    first = ranked[0]
+    tied = [name for name in ranked[1:] if not _differ(per_seed[first][metric], per_seed[name][metric])]
+    if label == first:
+        return "tied" if tied else "best"
+    return "tied" if label in tied else ""
+
+
+def _differ(a: pd.Series[float], b: pd.Series[float]) -> bool:
+    common = a.index.intersection(b.index)
+    return differ(a.loc[common].to_numpy(), b.loc[common].to_numpy())

@@ -1,0 +1,122 @@
+"""Datasets: environments for training, validation and test, for a seed and named settings."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.errors import SealedError
+from oodbench.models import Linear, Model
+from oodbench.recipe import Recipe
+
+Task = Literal["regression", "classification"]
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """Rows from one distribution. The arrays are read-only from here on."""
+
+    name: str
+    x: NDArray[np.float64]  # [row, feature]
+    y: NDArray[Any]  # [row], float64 or a class number from 0
+
+    def __post_init__(self) -> None:
+        x = np.ascontiguousarray(self.x, dtype=np.float64)
+        y = np.asarray(self.y)
+        if x.ndim != 2 or y.shape != x.shape[:1]:
+            raise ValueError(f"environment {self.name!r} needs x [row, feature] and y [row], got {x.shape} and {y.shape}")
+        if len(y) == 0:
+            raise ValueError(f"environment {self.name!r} has no rows")
+        y = np.ascontiguousarray(y, dtype=np.int64 if y.dtype.kind in "iub" else np.float64)
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            raise ValueError(f"environment {self.name!r} has values that are not finite")
+        for name, array in (("x", x), ("y", y)):
+            read_only = array.view()
+            read_only.flags.writeable = False
+            object.__setattr__(self, name, read_only)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+class Dataset(ABC):
+    """What an author writes: a frozen dataclass whose fields are the settings, and three lists of environments.
+
+    The training environments are the known groups of the training rows; a dataset without group labels returns
+    one environment. Validation environments are what selectors look at. Test environments stay sealed until a
+    selection has been written down.
+    """
+
+    task: ClassVar[Task]
+    classes: ClassVar[int] = 2
+    model: ClassVar[Model] = Linear()
+    recipe: ClassVar[Recipe] = Recipe()
+    tiny: ClassVar[Mapping[str, Any]] = {}
+    """Settings that make the dataset small enough for a test."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the features, if they have any."""
+        return None
+
+    @property
+    def facts(self) -> Mapping[str, float | int]:
+        """What the dataset's author knows and may tell a method that `uses` it, such as alpha0."""
+        return {}
+
+    @abstractmethod
+    def train(self, seed: int) -> Sequence[Environment]: ...
+
+    @abstractmethod
+    def validation(self, seed: int) -> Sequence[Environment]: ...
+
+    @abstractmethod
+    def test(self, seed: int) -> Sequence[Environment]: ...
+
+    def rng(self, seed: int, part: str) -> np.random.Generator:
+        """A generator for one part of the data; parts do not share a stream."""
+        return np.random.default_rng([seed, *type(self).__name__.encode(), 0, *part.encode()])
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "test" in cls.__dict__:
+            cls.test = _refuse_when_sealed(cls.test)  # type: ignore[method-assign]
+
+
+_sealed = False
+
+
+def seal_test_data() -> None:
+    """Make every `Dataset.test` in this process raise: search workers call this before anything else."""
+    global _sealed
+    _sealed = True
+
+
+def _refuse_when_sealed(test: Callable[..., Sequence[Environment]]) -> Callable[..., Sequence[Environment]]:
+    @functools.wraps(test)
+    def guarded(self: Dataset, seed: int) -> Sequence[Environment]:
+        if _sealed:
+            raise SealedError(
+                "test environments are sealed while a search runs: a method sees training rows only.\n"
+                "Remove the call to Dataset.test from the method."
+            )
+        return test(self, seed)
+
+    return guarded
+
+
+def fingerprint(environments: Iterable[Environment]) -> str:
+    """A short hash of names and values: equal data, equal fingerprint, on any machine."""
+    digest = hashlib.sha256()
+    for environment in environments:
+        digest.update(f"{environment.name}|{environment.x.shape}|{environment.y.dtype.str}|".encode())
+        digest.update(environment.x.astype("<f8", copy=False).tobytes())
+        digest.update(environment.y.tobytes())
+    return digest.hexdigest()[:16]

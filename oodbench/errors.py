@@ -1,0 +1,73 @@
+"""Everything oodbench raises on purpose. The message is what the user reads: what was wrong, and what to do.
+
+OodbenchError
+├── UserError            exit code 2: the command or the plug-in asked for something that cannot be
+│   ├── UnknownName          no such method, dataset, selector, model ...
+│   ├── BrokenPlugin         the plug-in is installed but cannot be used
+│   ├── InvalidSetting       a setting or hyper-parameter that does not exist or does not fit its type
+│   ├── MissingInformation   a method needs what the dataset does not tell
+│   └── Unreachable          no such device, Ray cluster or tracking server
+└── WorkError            exit code 1: something failed while working
+    ├── TrainingFailed       one training has no usable result
+    ├── SealedError          test data was asked for before the selection was made
+    ├── StudyFailed          no configuration of a study finished on every seed
+    └── Interrupted          exit code 130: stopped by the user; the same command continues
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class OodbenchError(Exception):
+    exit_code = 1
+
+
+class UserError(OodbenchError):
+    exit_code = 2
+
+
+class UnknownName(UserError):
+    def __init__(self, kind: str, name: str, known: Iterable[str], remedy: str = "") -> None:
+        known = sorted(known)
+        near = get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        remedy = remedy or f"Known: {', '.join(known) or 'none'}."
+        super().__init__(f"there is no {kind} {name!r}.{hint}\n{remedy}")
+
+
+class BrokenPlugin(UserError):
+    pass
+
+
+class InvalidSetting(UserError):
+    pass
+
+
+class MissingInformation(UserError):
+    pass
+
+
+class Unreachable(UserError):
+    pass
+
+
+class WorkError(OodbenchError):
+    pass
+
+
+class TrainingFailed(WorkError):
+    pass
+
+
+class SealedError(WorkError):
+    pass
+
+
+class StudyFailed(WorkError):
+    pass
+
+
+class Interrupted(WorkError):
+    exit_code = 130

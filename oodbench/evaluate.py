@@ -1,0 +1,58 @@
+"""The sealed evaluation: test environments are opened once, after the selection is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from oodbench.dataset import Environment, fingerprint
+from oodbench.metrics import score
+
+if TYPE_CHECKING:
+    from oodbench.method import Predictor
+    from oodbench.study import Study
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The record of an opening: when, for which configurations, and what was found inside."""
+
+    opened_at: str
+    configurations: list[int]
+    before_selection: bool  # true only for the oracle
+    test_fingerprint: str
+
+
+def open_test(
+    study: Study, predictors: Mapping[tuple[int, int], Predictor], configurations: Iterable[int], before_selection: bool
+) -> tuple[list[dict[str, Any]], Opening]:
+    """Result rows of the configurations on every test environment and on the training rows, per seed."""
+    configurations = list(configurations)
+    rows: list[dict[str, Any]] = []
+    opened: list[Environment] = []
+    for seed in study.seeds:
+        test = list(study.dataset.test(seed))
+        opened += test
+        for configuration in configurations:
+            predictor = predictors[configuration, seed]
+            rows += _score_all(study, predictor, configuration, seed, "train", study.training.train[seed])
+            rows += _score_all(study, predictor, configuration, seed, "test", test)
+    opening = Opening(
+        opened_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        configurations=configurations,
+        before_selection=before_selection,
+        test_fingerprint=fingerprint(opened),
+    )
+    return rows, opening
+
+
+def _score_all(
+    study: Study, predictor: Predictor, configuration: int, seed: int, part: str, environments: Sequence[Environment]
+) -> list[dict[str, Any]]:
+    return [
+        {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name, "rows": len(environment)}
+        | score(predictor, environment, study.dataset.task, study.dataset.classes)
+        for environment in environments
+    ]

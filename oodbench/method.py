@@ -1,0 +1,159 @@
+"""Methods: a search space, what the method must be told, and how training rows become predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.space import Choice, Dimension, LogUniform, Space, Value
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from oodbench.dataset import Environment, Task
+    from oodbench.trial import Setup, Trial
+
+INFORMATION = frozenset({"environments"})
+"""What a method may need. Test data is not among it, whatever the name."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The training rows of one seed, as a method sees them."""
+
+    x: NDArray[np.float64]  # [row, feature]
+    y: NDArray[Any]  # [row]
+    task: Task
+    classes: int
+    environment: NDArray[np.int64] | None = None  # [row], only for methods that need environments
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def pooled(
+        cls, environments: Sequence[Environment], task: Task, classes: int, labelled: bool, columns: tuple[str, ...] | None
+    ) -> TrainingRows:
+        rows = cls(
+            x=np.concatenate([environment.x for environment in environments]),
+            y=np.concatenate([environment.y for environment in environments]),
+            task=task,
+            classes=classes,
+            environment=np.repeat(np.arange(len(environments)), [len(e) for e in environments]) if labelled else None,
+            columns=columns,
+        )
+        for array in (rows.x, rows.y, rows.environment):
+            if array is not None:
+                array.flags.writeable = False
+        return rows
+
+    @property
+    def outputs(self) -> int:
+        return self.classes if self.task == "classification" else 1
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+class Predictor(Protocol):
+    """Anything with `predict`: values for regression, class numbers for classification. [row] -> [row]
+
+    A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error.
+    """
+
+    def predict(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
+
+
+class Method:
+    """A method with `fit`: anything that turns training rows into a predictor, trees and foreign estimators alike."""
+
+    needs: ClassVar[set[str] | frozenset[str]] = frozenset()
+    """Information without which it cannot train: {"environments"}."""
+    uses: ClassVar[set[str] | frozenset[str]] = frozenset()
+    """Hyper-parameters it takes from the dataset's facts where those tell them, rather than search."""
+    tasks: ClassVar[tuple[Task, ...]] = ("regression", "classification")
+    space: ClassVar[Mapping[str, Dimension]] = {}
+
+    def search_space(self) -> Space:
+        return self.space
+
+    def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
+        raise NotImplementedError(f"{type(self).__name__} defines neither fit nor fit_pack")
+
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> list[Predictor]:
+        """The one door for the harness: a predictor per trial, from the training rows of every seed."""
+        return [self.fit(train[trial.seed], trial.hparams, trial.entropy) for trial in trials]
+
+    def pack_capacity(self, rows: int, features: int, outputs: int, setup: Setup) -> int:
+        """How many trials are worth training together."""
+        return 1
+
+    def gradient_steps(self, setup: Setup) -> int:
+        """Gradient steps of one training, for the ledger."""
+        return 0
+
+
+class LossMethod(Method):
+    """A method given by its loss: no loop, no optimizer, no device, no logging.
+
+    `loss` sees all trials of a pack at once and returns one number per trial.
+    """
+
+    common: ClassVar[Mapping[str, Dimension]] = {
+        "learning_rate": LogUniform(1e-3, 1e-1, default=1e-2),
+        "weight_decay": Choice(0.0, 1e-4, 1e-3, 1e-2),
+    }
+
+    def loss(self, rows: Rows, hp: Hparams) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} does not define loss")
+
+    def search_space(self) -> Space:
+        return {**self.common, **self.space}
+
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> list[Predictor]:
+        from oodbench.pack import train_pack
+
+        return list(train_pack(self, train, trials, setup))
+
+    def pack_capacity(self, rows: int, features: int, outputs: int, setup: Setup) -> int:
+        from oodbench.pack import trials_that_fit
+
+        return trials_that_fit(setup, rows, outputs)
+
+    def gradient_steps(self, setup: Setup) -> int:
+        return setup.recipe.steps
+
+
+class Hparams:
+    """Hyper-parameters of a pack: `hp.alpha0` is a tensor [trial]; texts and options are plain values."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"there is no hyper-parameter {name!r}; the search space has {', '.join(self.__dict__)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of one gradient step, for all trials of a pack."""
+
+    losses: Tensor  # [trial, row]
+    outputs: Tensor  # [trial, output, row]
+    y: Tensor  # [trial, row]
+    step: int
+    environments_or_none: Tensor | None = None  # [trial, environment, row]
+
+    @property
+    def environments(self) -> Tensor:
+        """The known groups as sub-populations: weights [trial, environment, row], each summing to one."""
+        if self.environments_or_none is None:
+            raise AttributeError('environment labels are not given: add needs = {"environments"} to the method')
+        return self.environments_or_none
+
+    def risk(self, weights: Tensor) -> Tensor:
+        """Mean loss under sub-populations: [trial, row] -> [trial], [trial, k, row] -> [trial, k]."""
+        losses = self.losses if weights.dim() == 2 else self.losses.unsqueeze(1)
+        return (losses * weights).sum(-1)

@@ -1,0 +1,78 @@
+"""How good predictions are: per environment, and over the environments of one seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.errors import TrainingFailed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from oodbench.dataset import Environment, Task
+    from oodbench.method import Predictor
+
+SUMMARY = {
+    "regression": ("mean_error", "std_error", "max_error"),
+    "classification": ("mean_error", "std_error", "max_error", "mean_accuracy", "mean_f1", "worst_f1"),
+}
+HIGHER_IS_BETTER = frozenset({"mean_accuracy", "train_accuracy", "mean_f1", "worst_f1"})
+
+
+def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
+    """Loss and error of a predictor; accuracy and F1 too for classification. The error is the MSE or 1 - accuracy."""
+    predicted = np.asarray(predictor.predict(environment.x))
+    if predicted.shape != environment.y.shape:
+        raise TrainingFailed(
+            f"predict returned shape {predicted.shape} for {len(environment)} rows; it must be ({len(environment)},)"
+        )
+    if predicted.dtype.kind not in "iufb" or not np.isfinite(predicted).all():
+        raise TrainingFailed("predict returned values that are not finite numbers: the training diverged")
+    if task == "regression":
+        values = {"error": float(np.mean((predicted - environment.y) ** 2))}
+    else:
+        accuracy = float(np.mean(predicted == environment.y))
+        values = {"error": 1 - accuracy, "accuracy": accuracy, "f1": f1(environment.y, predicted, classes)}
+    losses = getattr(predictor, "losses", None)
+    values["loss"] = values["error"] if losses is None else float(np.mean(losses(environment.x, environment.y)))
+    if not np.isfinite(values["loss"]):
+        raise TrainingFailed("the loss is not finite: the training diverged")
+    return values
+
+
+def f1(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> float:
+    """F1 of class 1 for two classes, the mean of the classes' F1 for more. 0 where a class is never right."""
+    right = np.array([np.sum((y == label) & (predicted == label)) for label in range(classes)])
+    total = np.array([np.sum(y == label) + np.sum(predicted == label) for label in range(classes)])
+    scores = 2 * right / np.maximum(total, 1)
+    return float(scores[1] if classes == 2 else scores.mean())
+
+
+def summarize(results: pd.DataFrame, task: Task) -> pd.DataFrame:
+    """Per seed, of the chosen configuration: mean, std (ddof 1) and max error, mean and worst F1 over the test
+    environments, and the accuracy in training.
+
+    The std over a single environment is not a number, and is left so.
+    """
+    import pandas as pd
+
+    results = results[results["chosen"]]
+    test = results[results["part"] == "test"].groupby("seed")
+    summary = pd.DataFrame(
+        {
+            "mean_error": test["error"].mean(),
+            "std_error": test["error"].std(ddof=1),
+            "max_error": test["error"].max(),
+        }
+    )
+    if task == "classification":
+        summary["mean_accuracy"] = test["accuracy"].mean()
+        summary["mean_f1"] = test["f1"].mean()
+        summary["worst_f1"] = test["f1"].min()
+        train = results[results["part"] == "train"]
+        right = (train["accuracy"] * train["rows"]).groupby(train["seed"]).sum()
+        summary["train_accuracy"] = right / train.groupby("seed")["rows"].sum()
+    return summary

@@ -1,0 +1,196 @@
+"""Many trainings, one loop: the trials of a pack as one batched tensor program.
+
+The parameters of all trials are one matrix [trial, parameter]; a step is one forward pass, one backward pass and
+one update for all of them. Trials touch each other nowhere, so each ends as it would have ended alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from oodbench.errors import TrainingFailed
+from oodbench.method import Hparams, LossMethod, Rows, TrainingRows
+from oodbench.models import Model
+from oodbench.recipe import Recipe
+from oodbench.trial import Setup, Trial
+
+CACHE_BYTES = 2_000_000  # activations of one layer beyond this fall out of a CPU's cache (benchmarks/test_pack.py)
+DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
+MOST_TRIALS = 64
+MOST_TRIALS_ON_GPU = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A trained model: a family and its parameters, nothing that needs torch to be stored."""
+
+    model: Model
+    recipe: Recipe
+    outputs: int
+    classification: bool
+    parameters: NDArray[np.float32]
+
+    def forward(self, x: NDArray[np.float64]) -> Tensor:
+        columns = torch.from_numpy(x.T.astype(np.float32, order="C")).unsqueeze(0)
+        with torch.no_grad():
+            return self.model.forward(torch.from_numpy(self.parameters).unsqueeze(0), columns, self.outputs)
+
+    def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
+        outputs = self.forward(x)[0].numpy()  # [output, row]
+        return outputs.argmax(0) if self.classification else outputs[0].astype(np.float64)
+
+    def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
+        targets = _targets(y, self.classification).unsqueeze(0)
+        return self.recipe.row_losses(self.forward(x), targets)[0].numpy().astype(np.float64)
+
+
+def train_pack(
+    method: LossMethod, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup
+) -> list[FittedModel]:
+    """Fitted models of the trials, in their order."""
+    order = sorted(range(len(trials)), key=lambda position: trials[position].seed)
+    stacked = [trials[position] for position in order]
+    data = _StackedRows(train, stacked, setup)
+    model, outputs, recipe = setup.model, data.outputs, setup.recipe
+
+    parameters = model.initial(data.uniform(model.parameter_count(data.features, outputs)), data.features, outputs)
+    parameters = parameters.to(data.device).requires_grad_()
+    hp = _stack_hparams(method, stacked, data.device)
+    optimizer = _OPTIMIZERS[recipe.optimizer](parameters, hp.learning_rate, hp.weight_decay)
+    for step in range(recipe.steps):
+        x, y, environments = data.batch(step)
+        out = model.forward(parameters, x, outputs)
+        rows = Rows(recipe.row_losses(out, y), out, y, step, environments)
+        objective = method.loss(rows, hp)  # [trial]
+        if objective.shape != (len(trials),):
+            raise TrainingFailed(
+                f"{type(method).__name__}.loss must return one number per trial, shape ({len(trials)},), "
+                f"not {tuple(objective.shape)}; reduce over the last dimension with mean(-1) or rows.risk"
+            )
+        (gradient,) = torch.autograd.grad(objective.sum(), parameters)
+        optimizer.step(gradient)
+
+    finished = parameters.detach().cpu().numpy()
+    fitted: dict[int, FittedModel] = {}
+    for row, position in enumerate(order):
+        fitted[position] = FittedModel(model, recipe, outputs, data.classification, finished[row].copy())
+    return [fitted[position] for position in range(len(trials))]
+
+
+def trials_that_fit(setup: Setup, rows: int, outputs: int) -> int:
+    """How many trials train fastest together: as many as keep their activations in the cache."""
+    per_trial = 4 * setup.recipe.batch_rows(rows) * sum((*setup.model.hidden, outputs))
+    on_gpu = setup.device.startswith("cuda")
+    room = (DEVICE_BYTES if on_gpu else CACHE_BYTES) // per_trial
+    return max(1, min(room, MOST_TRIALS_ON_GPU if on_gpu else MOST_TRIALS))
+
+
+class _StackedRows:
+    """Training rows of the pack's seeds on the device, and the batches each trial draws from them."""
+
+    def __init__(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> None:
+        seeds = list(dict.fromkeys(trial.seed for trial in trials))
+        counts = {sum(trial.seed == seed for trial in trials) for seed in seeds}
+        if len(counts) > 1:  # not a block of configurations x seeds: every trial brings its own rows
+            seeds = [trial.seed for trial in trials]
+        parts = [train[seed] for seed in seeds]
+        first = parts[0]
+        self.device = torch.device(setup.device)
+        self.outputs, self.classification = first.outputs, first.task == "classification"
+        self.rows, self.features = first.x.shape
+        self.generators = [torch.Generator().manual_seed(trial.entropy) for trial in trials]
+        self.size = setup.recipe.batch_rows(self.rows)
+        repeats = len(trials) // len(seeds)
+
+        self.x = torch.stack([torch.from_numpy(part.x.T.astype(np.float32)) for part in parts]).to(self.device)
+        self.y = _per_trial(torch.stack([_targets(part.y, self.classification) for part in parts]), repeats)
+        self.y = self.y.to(self.device)
+        self.environments: Tensor | None = None
+        if first.environment is not None:
+            labels = torch.from_numpy(np.stack([part.environment for part in parts if part.environment is not None]))
+            one_hot = torch.nn.functional.one_hot(labels).transpose(1, 2).float()  # [seed, environment, row]
+            self.environments = _per_trial(one_hot, repeats).to(self.device)
+        self.seed_of_trial = torch.arange(len(seeds)).repeat_interleave(repeats)
+        self.full = self.size == self.rows
+        self.whole = (self.x, self.y, _normalized(self.environments))
+
+    def uniform(self, count: int) -> Tensor:
+        """Numbers in [0, 1), [trial, count], every trial's from its own generator."""
+        return torch.stack([torch.rand(count, generator=generator) for generator in self.generators])
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """x [seed or trial, feature, row], y [trial, row] and the environments' weights."""
+        if self.full:
+            return self.whole
+        start = step % (self.rows // self.size)
+        if start == 0:
+            self.shuffled = torch.stack([torch.randperm(self.rows, generator=g) for g in self.generators])
+        rows = self.shuffled[:, start * self.size : (start + 1) * self.size].to(self.device)  # [trial, row]
+        x = self.x[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous()
+        environments = self.environments
+        if environments is not None:
+            environments = environments.gather(2, rows.unsqueeze(1).expand(-1, environments.shape[1], -1))
+        return x, self.y.gather(1, rows), _normalized(environments)
+
+
+class _Adam:
+    """Adam (Kingma & Ba 2015) on stacked parameters, with a learning rate and weight decay per trial."""
+
+    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
+        self.parameters = parameters.detach()
+        self.learning_rate, self.weight_decay = learning_rate.unsqueeze(1), weight_decay.unsqueeze(1)
+        self.mean, self.square = torch.zeros_like(self.parameters), torch.zeros_like(self.parameters)
+        self.steps = 0
+
+    def step(self, gradient: Tensor) -> None:
+        self.steps += 1
+        gradient = torch.addcmul(gradient, self.parameters, self.weight_decay)
+        self.mean.lerp_(gradient, 0.1)
+        self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        scale = (self.square / (1 - 0.999**self.steps)).sqrt_().add_(1e-8)
+        self.parameters.addcdiv_(self.mean * (self.learning_rate / (0.9**self.steps - 1)), scale)
+
+
+class _Sgd:
+    """Gradient descent with momentum 0.9 on stacked parameters."""
+
+    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
+        self.parameters = parameters.detach()
+        self.learning_rate, self.weight_decay = learning_rate.unsqueeze(1), weight_decay.unsqueeze(1)
+        self.velocity = torch.zeros_like(self.parameters)
+
+    def step(self, gradient: Tensor) -> None:
+        self.velocity.mul_(0.9).add_(gradient).addcmul_(self.parameters, self.weight_decay)
+        self.parameters.addcmul_(self.velocity, -self.learning_rate)
+
+
+_OPTIMIZERS = {"adam": _Adam, "sgd": _Sgd}
+
+
+def _stack_hparams(method: LossMethod, trials: Sequence[Trial], device: torch.device) -> Hparams:
+    stacked: dict[str, Any] = {}
+    for name, dimension in method.search_space().items():
+        values = [trial.hparams[name] for trial in trials]
+        stacked[name] = values[0] if dimension.shared else torch.tensor(values, dtype=torch.float32, device=device)
+    return Hparams(stacked)
+
+
+def _targets(y: NDArray[Any], classification: bool) -> Tensor:
+    return torch.from_numpy(y.astype(np.int64 if classification else np.float32))
+
+
+def _per_trial(by_seed: Tensor, repeats: int) -> Tensor:
+    """[seed, ...] -> [trial, ...], without a copy where one seed serves all trials."""
+    expanded = by_seed.unsqueeze(1).expand(-1, repeats, *by_seed.shape[1:])
+    return expanded.reshape(-1, *by_seed.shape[1:])
+
+
+def _normalized(weights: Tensor | None) -> Tensor | None:
+    return None if weights is None else weights / weights.sum(-1, keepdim=True).clamp(min=1)

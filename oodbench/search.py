@@ -1,0 +1,185 @@
+"""The search: packs on Ray Tune workers. The only file that imports ray.
+
+One Tune trial is one pack. A worker gets the method, the pack and the training and validation arrays of the pack's
+seeds through the object store; results come back through a queue, so that no disk need be shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from oodbench.errors import Interrupted, Unreachable, WorkError
+from oodbench.method import Method
+from oodbench.trial import Pack, PackResult, Setup
+from oodbench.worker import SearchData, run_pack
+
+CONNECT_SECONDS = 5
+RETRIES = 2  # of a pack whose worker died
+GPU_SHARE = 0.25  # of a GPU for one pack
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A pack with all that its worker needs to run it."""
+
+    pack: Pack
+    method: Method
+    setup: Setup
+    data: Mapping[int, Any]  # seed -> reference to SearchData in the object store
+
+
+@contextlib.contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """A Ray cluster to work on: the one at `address`, the one this process is connected to, or one of our own."""
+    _quieten()
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    if address is not None:
+        _check_reachable(address)
+    try:
+        ray.init(address=address, include_dashboard=None if address else False, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = address or "this machine"
+        raise Unreachable(f"Ray at {where} did not answer: {error}\nStart it with `ray start --head`, or leave out --address.") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def resolve_device(device: str, address: str | None) -> str:
+    """`auto`, `cpu` or `cuda` as what the workers will use."""
+    if device == "cpu":
+        return "cpu"
+    if address is not None:
+        import ray
+
+        found = ray.cluster_resources().get("GPU", 0) > 0 if ray.is_initialized() else True
+    else:
+        import torch
+
+        found = torch.cuda.is_available()
+    if device == "cuda" and not found:
+        raise Unreachable("--device cuda, but there is no CUDA GPU here.\nUse --device auto or --device cpu.")
+    return "cuda" if found else "cpu"
+
+
+def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]], on_result: Callable[[Pack, PackResult], None]) -> None:
+    """Run every pack and hand each result to `on_result` in this process, as it arrives."""
+    import ray
+    from ray import tune
+    from ray.util.queue import Queue
+
+    stored: dict[int, Any] = {}  # id of a SearchData -> its reference: shared by all packs of that seed
+
+    def reference(data: SearchData) -> Any:
+        if id(data) not in stored:
+            stored[id(data)] = ray.put(data)
+        return stored[id(data)]
+
+    placed = [
+        Job(pack, method, setup, {seed: reference(part) for seed, part in data.items()})
+        for pack, method, setup, data in jobs
+    ]
+    mailbox = Queue(actor_options={"num_cpus": 0})
+    arrived: set[int] = set()
+
+    class Deliver(tune.Callback):  # type: ignore[misc]
+        def on_trial_result(self, *_: Any, **__: Any) -> None:
+            while not mailbox.empty():
+                number, result = mailbox.get()
+                if number not in arrived:  # a worker may die between delivering and reporting
+                    arrived.add(number)
+                    on_result(placed[number].pack, result)
+
+        def __reduce__(self) -> tuple[type, tuple[()]]:  # Tune saves its callbacks; this one has no state to save
+            return (tune.Callback, ())
+
+    resources: dict[str, float] = {"cpu": 1}
+    if any(job.setup.device == "cuda" for job in placed):
+        resources["gpu"] = GPU_SHARE
+    with tempfile.TemporaryDirectory(prefix="oodbench-tune-") as scratch, _silent():
+        results = tune.Tuner(
+            tune.with_resources(tune.with_parameters(_train, jobs=placed, mailbox=mailbox), resources),
+            param_space={"number": tune.grid_search(list(range(len(placed))))},
+            tune_config=tune.TuneConfig(reuse_actors=True),
+            run_config=tune.RunConfig(
+                storage_path=scratch,
+                verbose=0,
+                callbacks=[Deliver()],
+                failure_config=tune.FailureConfig(max_failures=RETRIES),
+            ),
+        ).fit()
+    mailbox.shutdown()
+    if results.num_errors:
+        raise WorkError(f"{results.num_errors} packs failed on their workers: {_first_error(results)}")
+    if len(arrived) < len(placed):
+        raise Interrupted(f"stopped with {len(arrived)} of {len(placed)} packs finished.")
+
+
+def _train(config: dict[str, Any], jobs: Sequence[Job], mailbox: Any) -> None:
+    """The Tune trainable: one pack."""
+    import ray
+    import torch
+    from ray import tune
+
+    from oodbench.dataset import seal_test_data
+
+    seal_test_data()
+    torch.set_num_threads(1)
+    job = jobs[config["number"]]
+    data = {seed: ray.get(job.data[seed]) for seed in job.pack.seeds}
+    result = run_pack(job.method, job.pack, data, job.setup)
+    mailbox.put((config["number"], result))
+    tune.report({"finished": 1})
+
+
+def _check_reachable(address: str) -> None:
+    if address in ("auto", "local"):
+        return
+    parts = urlsplit(address if "://" in address else f"ray://{address}")
+    try:
+        host, port = parts.hostname, parts.port
+        if host is None:
+            raise ValueError
+        with socket.create_connection((host, port or 10001), timeout=CONNECT_SECONDS):
+            pass
+    except ValueError:
+        raise Unreachable(f"--address {address!r} is not HOST:PORT.\nFor example --address 127.0.0.1:6379.") from None
+    except OSError as error:
+        raise Unreachable(
+            f"no Ray cluster answers at {address}: {error}.\nStart one with `ray start --head`, or leave out --address."
+        ) from None
+
+
+def _first_error(results: Any) -> str:
+    return str(next(iter(results.errors), "unknown")).strip().rpartition("\n")[2]
+
+
+def _quieten() -> None:
+    for name, value in {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+        "TUNE_RESULT_BUFFER_LENGTH": "0",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Tune prints banners at any verbosity."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

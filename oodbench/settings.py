@@ -1,0 +1,138 @@
+"""Named, typed settings: the fields of a frozen dataclass, readable from `name=value` text.
+
+Datasets, model families and the training recipe are all configured this way, so that `--set`, `--set-model`
+and `--set-training` behave alike and every one of them can describe itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from oodbench.errors import InvalidSetting, UserError
+
+T = TypeVar("T")
+
+
+def setting(default: Any, help: str) -> Any:
+    """One setting of a dataset, model family or recipe: its default and what it means."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+def split_assignment(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip()):
+        raise InvalidSetting(f"{option} {text!r} cannot be read.\nWrite it as NAME=VALUE, for example r1=1.9.")
+    return name.strip(), value.strip()
+
+
+def split_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
+    return dict(split_assignment(text, option) for text in texts)
+
+
+def configure(cls: type[T], values: Mapping[str, Any], owner: str, base: T | None = None) -> T:
+    """An instance of `cls` (or of `base`, changed) with `values`, which may be text or already typed."""
+    types = get_type_hints(cls)
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    typed = {}
+    for name, value in values.items():
+        if name not in names:
+            raise InvalidSetting(f"{owner} has no setting {name!r}.\nIt has: {describe_briefly(cls)}.")
+        try:
+            typed[name] = _convert(types[name], value)
+        except (ValueError, TypeError):
+            raise InvalidSetting(
+                f"{owner}: {name}={_as_text(value)} is not {type_name(types[name])}.\n"
+                f"It has: {describe_briefly(cls)}."
+            ) from None
+    try:
+        return dataclasses.replace(base, **typed) if base is not None else cls(**typed)  # type: ignore[type-var]
+    except UserError:
+        raise
+    except ValueError as error:  # what a plug-in's own __post_init__ says of a value out of range
+        raise InvalidSetting(f"{owner}: {error}") from None
+
+
+def as_dict(instance: Any) -> dict[str, Any]:
+    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+
+
+def describe(cls: type[Any]) -> list[tuple[str, str, str, str]]:
+    """(name, type, default, help) of every setting."""
+    types = get_type_hints(cls)
+    return [
+        (field.name, type_name(types[field.name]), _as_text(field.default), field.metadata.get("help", ""))
+        for field in dataclasses.fields(cls)
+    ]
+
+
+def describe_briefly(cls: type[Any]) -> str:
+    return ", ".join(f"{name}={default}" for name, _, default, _ in describe(cls)) or "no settings"
+
+
+def changed(instance: Any) -> dict[str, str]:
+    """The settings that differ from their defaults, as text: the short name of an instance."""
+    return {
+        field.name: _as_text(getattr(instance, field.name))
+        for field in dataclasses.fields(instance)
+        if getattr(instance, field.name) != field.default
+    }
+
+
+def type_name(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(str(choice) for choice in get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"a list of {get_args(kind)[0].__name__} values, separated by commas"
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(type_name(part) for part in get_args(kind))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}.get(
+        kind, str(kind)
+    )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_as_text(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def _convert(kind: Any, value: Any) -> Any:
+    if get_origin(kind) is Literal:
+        for choice in get_args(kind):
+            if str(choice) == str(value):
+                return choice
+        raise ValueError
+    if get_origin(kind) in (Union, UnionType):
+        for part in get_args(kind):
+            try:
+                return _convert(part, value)
+            except (ValueError, TypeError):
+                continue
+        raise ValueError
+    if get_origin(kind) is tuple:
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",")]
+        elif isinstance(value, int | float):
+            value = [value]
+        return tuple(_convert(get_args(kind)[0], part) for part in value)
+    if kind is bool:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+            str(value).lower()
+        ] if str(value).lower() in {"true", "yes", "1", "false", "no", "0"} else _reject()
+    if kind is NoneType:
+        return None if value is None or str(value).lower() == "none" else _reject()
+    if kind is int:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError
+        return int(value)
+    if kind is float:
+        number = float(value)
+        return number if number == number and abs(number) != float("inf") else _reject()
+    return kind(value)
+
+
+def _reject() -> Any:
+    raise ValueError

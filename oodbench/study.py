@@ -1,0 +1,200 @@
+"""Studies: one method on one dataset setting with a budget."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from oodbench.dataset import Dataset, fingerprint
+from oodbench.errors import MissingInformation
+from oodbench.method import Method, TrainingRows
+from oodbench.settings import as_dict, changed
+from oodbench.space import Value, draw_configuration
+from oodbench.trial import Pack, Setup, Trial, divide, training_entropy
+from oodbench.worker import SearchData
+
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every method of a run gets: so many configurations, each on so many seeds."""
+
+    trials: int = 20
+    seeds: int = 10
+    seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
+
+
+class Training:
+    """The training and validation data of a dataset setting, made once for all methods that are compared on it."""
+
+    def __init__(self, dataset: Dataset, seeds: list[int]) -> None:
+        self.dataset = dataset
+        self.train = {seed: tuple(dataset.train(seed)) for seed in seeds}
+        self.validation = {seed: tuple(dataset.validation(seed)) for seed in seeds}
+        self.fingerprint = fingerprint(
+            environment
+            for seed in seeds
+            for environment in (*self.train[seed], *self.validation[seed])
+        )
+        self._pooled: dict[tuple[int, bool], TrainingRows] = {}
+
+    @property
+    def labelled(self) -> bool:
+        return all(len(environments) > 1 for environments in self.train.values())
+
+    def rows(self, seed: int, labelled: bool) -> TrainingRows:
+        if (seed, labelled) not in self._pooled:
+            data = self.dataset
+            self._pooled[seed, labelled] = TrainingRows.pooled(
+                self.train[seed], data.task, data.classes, labelled, data.columns
+            )
+        return self._pooled[seed, labelled]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    method_name: str
+    method: Method
+    dataset_name: str
+    dataset: Dataset
+    setup: Setup
+    budget: Budget
+    selector: str
+    training: Training
+    fixed: Mapping[str, Value] = field(default_factory=dict)  # by the user
+
+    def check(self) -> None:
+        """Whether the method can work here at all."""
+        task = self.dataset.task
+        if task not in self.method.tasks:
+            raise MissingInformation(
+                f"method {self.method_name!r} does not do {task}, which {self.dataset_name!r} is.\n"
+                f"It does {', '.join(self.method.tasks)}."
+            )
+        if "environments" in self.method.needs and not self.training.labelled:
+            raise MissingInformation(
+                f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
+                f"training environment.\nChoose a dataset with several, or a method that needs none."
+            )
+
+    @cached_property
+    def told(self) -> dict[str, Value]:
+        """Hyper-parameters that the dataset's facts give, unless the user fixed them."""
+        facts = self.dataset.facts
+        space = self.method.search_space()
+        return {
+            name: space[name].parse(facts[name])
+            for name in sorted(self.method.uses)
+            if name in facts and name not in self.fixed
+        }
+
+    @property
+    def information(self) -> list[str]:
+        """What the method was given besides unlabelled training rows."""
+        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()]
+
+    @property
+    def seeds(self) -> list[int]:
+        return data_seeds(self.budget)
+
+    @cached_property
+    def configurations(self) -> list[dict[str, Value]]:
+        """Equal budgets, drawn up front: configuration 0 is the defaults. A space of one point has one."""
+        space = self.method.search_space()
+        fixed = {**self.told, **self.fixed}
+        free = any(dimension.searched and name not in fixed for name, dimension in space.items())
+        entropy = (self.budget.seed, *self.method_name.encode())
+        count = self.budget.trials if free else 1
+        return [draw_configuration(space, fixed, entropy, index) for index in range(count)]
+
+    @property
+    def trainings(self) -> int:
+        return len(self.configurations) * self.budget.seeds
+
+    @cached_property
+    def packs(self) -> list[Pack]:
+        labelled = "environments" in self.method.needs
+        shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
+        trials = [
+            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed))
+            for seed in self.seeds
+            for index, hparams in enumerate(self.configurations)
+        ]
+
+        def shape(trial: Trial) -> tuple[int, int]:
+            rows, features = self.training.rows(trial.seed, labelled).x.shape
+            return rows, features
+
+        def alike(trial: Trial) -> tuple[Any, ...]:
+            return (*shape(trial), *(trial.hparams[name] for name in shared))
+
+        def capacity(trial: Trial) -> int:
+            outputs = self.training.rows(trial.seed, labelled).outputs
+            return self.method.pack_capacity(*shape(trial), outputs, self.setup)
+
+        return divide(self.identity, trials, alike, capacity)
+
+    def search_data(self, seed: int) -> SearchData:
+        """All that a worker gets of a seed; environment labels only where the method needs them."""
+        labelled = "environments" in self.method.needs
+        return SearchData(self.training.rows(seed, labelled), self.training.validation[seed])
+
+    @property
+    def label(self) -> str:
+        """The row on a leaderboard: the method, and in what it differs from the dataset's usual way."""
+        parts = [f"{name}={value}" for name, value in self.fixed.items()]
+        if self.setup.model != self.dataset.model:
+            parts.append(" ".join([self.setup.model.name, *_assignments(changed(self.setup.model))]))
+        if self.setup.recipe != self.dataset.recipe:
+            parts += _assignments(
+                {name: str(value) for name, value in as_dict(self.setup.recipe).items()
+                 if value != getattr(self.dataset.recipe, name)}
+            )
+        if self.selector == "oracle":
+            parts.append("oracle: chosen on test data")
+        return f"{self.method_name} ({', '.join(parts)})" if parts else self.method_name
+
+    @property
+    def setting(self) -> str:
+        """The dataset with the settings that differ from its defaults."""
+        return setting_name(self.dataset_name, self.dataset)
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for equal work: the same command finds what an earlier one left."""
+        from oodbench import __version__
+
+        described = [
+            __version__, self.method_name, _source(self.method), self.dataset_name, as_dict(self.dataset),
+            self.training.fingerprint, self.setup.model.name, as_dict(self.setup.model), as_dict(self.setup.recipe),
+            self.setup.device, self.budget.trials, self.budget.seeds, self.budget.seed, self.selector,
+            dict(self.fixed), self.told,
+        ]
+        return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
+
+
+def data_seeds(budget: Budget) -> list[int]:
+    return [budget.seed + index for index in range(budget.seeds)]
+
+
+def setting_name(dataset_name: str, dataset: Dataset) -> str:
+    return " ".join([dataset_name, *_assignments(changed(dataset))])
+
+
+
+def _assignments(values: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+def _source(method: Method) -> str:
+    """The method's own code, so that an edited method is another study."""
+    import inspect
+
+    try:
+        return hashlib.sha256(inspect.getsource(type(method)).encode()).hexdigest()
+    except (OSError, TypeError):
+        return type(method).__qualname__

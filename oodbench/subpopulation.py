@@ -1,0 +1,49 @@
+"""Sub-populations: weights over rows, on the simplex. The worst ones of a given size are found here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def worst_share(scores: Tensor, alpha0: Tensor) -> Tensor:
+    """The sub-population of share alpha0 [trial] with the largest mean score [trial, row].
+
+    It solves max_w <w, scores> over the simplex with w <= 1 / (alpha0 n): the top alpha0 n rows, equally weighted.
+    Rows that tie at the threshold share what is left of the weight.
+    """
+    scores = scores.detach()
+    rows = scores.shape[-1]
+    size = (alpha0 * rows).clamp(1, rows).unsqueeze(-1)  # [trial, 1], not always whole
+    whole = size.floor().long().clamp(max=rows - 1)
+    largest = scores.topk(int(whole.max()) + 1, dim=-1).values
+    threshold = largest.gather(-1, whole)
+    above = (scores > threshold).to(scores.dtype) / size
+    tied = (scores == threshold).to(scores.dtype)
+    left = 1 - above.sum(-1, keepdim=True)
+    return above + tied * (left / tied.sum(-1, keepdim=True).clamp(min=1))
+
+
+def worst_chi_square(scores: Tensor, alpha0: Tensor, halvings: int = 40) -> Tensor:
+    """The sub-population with the largest mean score in a chi-square ball around the rows.
+
+    The ball E_P[(dQ/dP)^2] <= 1 / alpha0 is the smallest that holds every sub-population of share alpha0. The
+    maximizer has weights proportional to (score - eta)+, with eta found by bisection.
+    """
+    scores = scores.detach()
+    rows = scores.shape[-1]
+    top = scores.amax(-1, keepdim=True)
+    spread = (top - scores.amin(-1, keepdim=True)).clamp(min=1e-12)
+    # eta = low gives nearly equal weights, eta = high puts all of it on the largest scores
+    low, high = top - spread * rows, top.clone()
+    bound = 1 / alpha0.clamp(min=1 / rows).unsqueeze(-1)
+    for _ in range(halvings):
+        eta = (low + high) / 2
+        excess = (scores - eta).clamp(min=0)
+        square = rows * excess.square().sum(-1, keepdim=True) / excess.sum(-1, keepdim=True).square().clamp(min=1e-30)
+        inside = square <= bound
+        low, high = eta.where(inside, low), high.where(inside, eta)
+    excess = (scores - low).clamp(min=0)
+    return excess / excess.sum(-1, keepdim=True)

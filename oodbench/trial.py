@@ -1,0 +1,102 @@
+"""Trials, and the packs they train in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oodbench.models import Model
+from oodbench.recipe import Recipe
+
+if TYPE_CHECKING:
+    from oodbench.space import Value
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Hyper-parameters and a seed. `entropy` feeds the training's own generator and nothing else."""
+
+    configuration: int
+    hparams: Mapping[str, Value]
+    seed: int
+    entropy: int
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is the same for every method on one dataset: the model family, the recipe and the device."""
+
+    model: Model
+    recipe: Recipe
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Trials of one study that share array shapes and train as one tensor program."""
+
+    study: str
+    index: int
+    trials: tuple[Trial, ...]
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted({trial.seed for trial in self.trials})
+
+
+@dataclass
+class PackResult:
+    """What a worker hands back: per trial a predictor or the reason why there is none."""
+
+    predictors: list[Any]
+    validation: list[dict[str, Any]]  # one row per trial and validation environment that has a score
+    failures: dict[int, str] = field(default_factory=dict)  # position in the pack -> reason
+    seconds: float = 0.0
+    gradient_steps: int = 0
+    row_visits: int = 0
+    device: str = "cpu"
+
+
+def training_entropy(method: str, configuration: int, seed: int) -> int:
+    """A number for one training's generator, unrelated to every other training's."""
+    sequence = np.random.SeedSequence([seed, configuration, *method.encode()])
+    return int(sequence.generate_state(1, np.uint32)[0])
+
+
+def divide(
+    study: str,
+    trials: Sequence[Trial],
+    alike: Callable[[Trial], Hashable],
+    capacity: Callable[[Trial], int],
+) -> list[Pack]:
+    """Packs of at most `capacity` trials that are `alike`: blocks of configurations x seeds.
+
+    A block takes all configurations of few seeds rather than the reverse, since trials of one seed share its
+    rows. The division depends on the trials alone, never on the machine, so that results do not either.
+    """
+    groups: dict[Hashable, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(alike(trial), []).append(trial)
+    packs: list[Pack] = []
+    for group in groups.values():
+        room = max(1, capacity(group[0]))
+        seeds = sorted({trial.seed for trial in group})
+        configurations = sorted({trial.configuration for trial in group})
+        for some in _even_slices(configurations, room):
+            for few in _even_slices(seeds, max(1, room // len(some))):
+                block = tuple(
+                    sorted(
+                        (trial for trial in group if trial.seed in few and trial.configuration in some),
+                        key=lambda trial: (trial.seed, trial.configuration),
+                    )
+                )
+                packs.append(Pack(study, len(packs), block))
+    return packs
+
+
+def _even_slices(items: list[int], most: int) -> list[list[int]]:
+    count = -(-len(items) // most)
+    return [list(part) for part in np.array_split(np.array(items), count)]

@@ -1,0 +1,79 @@
+"""What a search worker does with a pack: fit, score on validation, and say what failed. It never sees test data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oodbench.dataset import Environment
+from oodbench.errors import OodbenchError, TrainingFailed
+from oodbench.method import Method, Predictor, TrainingRows
+from oodbench.metrics import score
+from oodbench.trial import Pack, PackResult, Setup, Trial
+
+
+@dataclass(frozen=True, eq=False)
+class SearchData:
+    """What the search may see of one seed."""
+
+    train: TrainingRows
+    validation: tuple[Environment, ...]
+
+
+def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> PackResult:
+    started = time.perf_counter()
+    train = {seed: seed_data.train for seed, seed_data in data.items()}
+    fitted = _fit(method, train, pack.trials, setup)
+    result = PackResult(predictors=[], validation=[], device=setup.device)
+    for position, (trial, predictor) in enumerate(zip(pack.trials, fitted, strict=True)):
+        if isinstance(predictor, _Failed):
+            result.failures[position] = predictor.reason
+            result.predictors.append(None)
+            continue
+        rows = data[trial.seed].train
+        try:
+            scores = [
+                {"configuration": trial.configuration, "seed": trial.seed, "part": "validation"}
+                | {"environment": environment.name, "rows": len(environment)}
+                | score(predictor, environment, rows.task, rows.classes)
+                for environment in data[trial.seed].validation
+            ]
+        except Exception as error:
+            result.failures[position] = _reason(error)
+            result.predictors.append(None)
+            continue
+        result.validation += scores
+        result.predictors.append(predictor)
+    steps = method.gradient_steps(setup)
+    result.gradient_steps = steps * len(pack.trials)
+    result.row_visits = sum(steps * setup.recipe.batch_rows(len(train[trial.seed])) for trial in pack.trials)
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+@dataclass(frozen=True)
+class _Failed:
+    reason: str
+
+
+def _fit(
+    method: Method, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup
+) -> list[Predictor | _Failed]:
+    """Predictors of the trials. Where the pack as a whole raises, each trial is tried alone, to spare the others."""
+    try:
+        predictors: list[Any] = list(method.fit_pack(train, trials, setup))
+        if len(predictors) != len(trials):
+            raise TrainingFailed(f"fit_pack returned {len(predictors)} predictors for {len(trials)} trials")
+        return predictors
+    except Exception as error:
+        if len(trials) == 1:
+            return [_Failed(_reason(error))]
+    return [one for trial in trials for one in _fit(method, train, [trial], setup)]
+
+
+def _reason(error: Exception) -> str:
+    """One line for the record."""
+    text = " ".join(str(error).split()) or "no message"
+    return text if isinstance(error, OodbenchError) else f"{type(error).__name__}: {text}"
