@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.space import Choice, Dimension, LogUniform, Space, Value
+from oodbench.trial import Setup, Trial, trials_that_fit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from oodbench.dataset import Environment, Task
-    from oodbench.trial import Setup, Trial
 
 INFORMATION = frozenset({"environments"})
 """What a method may need. Test data is not among it, whatever the name."""
@@ -118,8 +118,6 @@ class LossMethod(Method):
         return list(train_pack(self, train, trials, setup))
 
     def pack_capacity(self, rows: int, features: int, outputs: int, setup: Setup) -> int:
-        from oodbench.pack import trials_that_fit
-
         return trials_that_fit(setup, rows, outputs)
 
     def gradient_steps(self, setup: Setup) -> int:

@@ -38,40 +38,46 @@ class Model(ABC):
         return zip(sizes, sizes[1:], strict=False)
 
     def parameter_count(self, inputs: int, outputs: int) -> int:
-        return sum(units * (fan_in + self.bias) for fan_in, units in self.layers(inputs, outputs))
+        return sum(self._sizes(inputs, outputs))
 
     def initial(self, uniform: Tensor, inputs: int, outputs: int) -> Tensor:
         """Parameters [trial, parameter] from numbers in [0, 1): each within ± 1 / sqrt(fan in)."""
-        pieces = uniform.split(
-            [units * (fan_in + self.bias) for fan_in, units in self.layers(inputs, outputs)], dim=1
-        )
-        bounds = [1 / math.sqrt(fan_in) for fan_in, _ in self.layers(inputs, outputs)]
-        scaled = uniform.clone()
-        start = 0
-        for piece, bound in zip(pieces, bounds, strict=True):
-            scaled[:, start : start + piece.shape[1]] = (2 * piece - 1) * bound
-            start += piece.shape[1]
+        scaled = 2 * uniform - 1
+        layers = zip(scaled.split(self._sizes(inputs, outputs), dim=1), self.layers(inputs, outputs), strict=True)
+        for piece, (fan_in, _) in layers:
+            piece.div_(math.sqrt(fan_in))
         return scaled
 
-    def forward(self, parameters: Tensor, x: Tensor, outputs: int) -> Tensor:
-        """Outputs [trial, output, row] of parameters [trial, parameter] on x [seed, feature, row].
+    def columns(self, x: Tensor) -> Tensor:
+        """x [seed, feature, row] as `forward` takes it: with a last feature of ones where there is a bias."""
+        if not self.bias:
+            return x
+        padded = x.new_ones(x.shape[0], x.shape[1] + 1, x.shape[2])
+        padded[:, :-1] = x
+        return padded
 
-        Trials come seed by seed, equally many for each, so the first layer is one product per seed.
+    def forward(self, parameters: Tensor, columns: Tensor, outputs: int) -> Tensor:
+        """Outputs [trial, output, row] of parameters [trial, parameter] on columns [seed, feature, row].
+
+        Trials come seed by seed, equally many for each, so the first layer is one product per seed. Its biases
+        are the weights of the column of ones; those of the later layers follow after the layer's weights.
         """
-        trials, seeds, rows = len(parameters), x.shape[0], x.shape[2]
-        shapes = list(self.layers(x.shape[1], outputs))
-        sizes = [size for fan_in, units in shapes for size in ([fan_in * units, units] if self.bias else [fan_in * units])]
-        pieces = iter(parameters.split(sizes, dim=1))
-        activation = x
-        for depth, (fan_in, units) in enumerate(shapes):
-            stacks = seeds if depth == 0 else trials
-            weight = next(pieces).reshape(stacks, -1, fan_in)
-            activation = weight.bmm(activation).view(trials, units, rows)
-            if self.bias:
-                activation = activation + next(pieces).unsqueeze(2)
-            if depth < len(shapes) - 1:
-                activation = activation.relu()
+        trials, (seeds, width, rows) = len(parameters), columns.shape
+        pieces = parameters.split(self._sizes(width - self.bias, outputs), dim=1)
+        product = pieces[0].reshape(seeds, -1, width).bmm(columns)  # [seed, trial of it x unit, row]
+        if not self.hidden:
+            return product.view(trials, outputs, rows)
+        # relu_ before the view: in place on a view, autograd would copy
+        activation = product.relu_().view(trials, -1, rows)
+        for piece, (fan_in, units) in zip(pieces[1:], list(self.layers(width, outputs))[1:], strict=True):
+            weights = piece[:, : fan_in * units].view(trials, units, fan_in)
+            activation = piece[:, fan_in * units :].unsqueeze(2).baddbmm(weights, activation)
+            if piece is not pieces[-1]:
+                activation = activation.relu_()
         return activation
+
+    def _sizes(self, inputs: int, outputs: int) -> list[int]:
+        return [units * (fan_in + self.bias) for fan_in, units in self.layers(inputs, outputs)]
 
 
 @dataclass(frozen=True)

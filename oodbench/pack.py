@@ -6,8 +6,8 @@ one update for all of them. Trials touch each other nowhere, so each ends as it 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,39 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodbench.errors import TrainingFailed
+from oodbench.fitted import FittedModel
 from oodbench.method import Hparams, LossMethod, Rows, TrainingRows
-from oodbench.models import Model
-from oodbench.recipe import Recipe
 from oodbench.trial import Setup, Trial
 
-CACHE_BYTES = 2_000_000  # activations of one layer beyond this fall out of a CPU's cache (benchmarks/test_pack.py)
-DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
-MOST_TRIALS = 64
-MOST_TRIALS_ON_GPU = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """A trained model: a family and its parameters, nothing that needs torch to be stored."""
-
-    model: Model
-    recipe: Recipe
-    outputs: int
-    classification: bool
-    parameters: NDArray[np.float32]
-
-    def forward(self, x: NDArray[np.float64]) -> Tensor:
-        columns = torch.from_numpy(x.T.astype(np.float32, order="C")).unsqueeze(0)
-        with torch.no_grad():
-            return self.model.forward(torch.from_numpy(self.parameters).unsqueeze(0), columns, self.outputs)
-
-    def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
-        outputs = self.forward(x)[0].numpy()  # [output, row]
-        return outputs.argmax(0) if self.classification else outputs[0].astype(np.float64)
-
-    def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
-        targets = _targets(y, self.classification).unsqueeze(0)
-        return self.recipe.row_losses(self.forward(x), targets)[0].numpy().astype(np.float64)
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 def train_pack(
@@ -84,12 +56,12 @@ def train_pack(
     return [fitted[position] for position in range(len(trials))]
 
 
-def trials_that_fit(setup: Setup, rows: int, outputs: int) -> int:
-    """How many trials train fastest together: as many as keep their activations in the cache."""
-    per_trial = 4 * setup.recipe.batch_rows(rows) * sum((*setup.model.hidden, outputs))
-    on_gpu = setup.device.startswith("cuda")
-    room = (DEVICE_BYTES if on_gpu else CACHE_BYTES) // per_trial
-    return max(1, min(room, MOST_TRIALS_ON_GPU if on_gpu else MOST_TRIALS))
+def keep_freed_memory() -> None:
+    """Tell glibc to keep the memory of freed tensors: taking it anew each step costs more than the arithmetic."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+        libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 class _StackedRows:
@@ -109,7 +81,8 @@ class _StackedRows:
         self.size = setup.recipe.batch_rows(self.rows)
         repeats = len(trials) // len(seeds)
 
-        self.x = torch.stack([torch.from_numpy(part.x.T.astype(np.float32)) for part in parts]).to(self.device)
+        x = torch.stack([torch.from_numpy(part.x.T.astype(np.float32, order="C")) for part in parts])
+        self.columns = setup.model.columns(x).to(self.device)
         self.y = _per_trial(torch.stack([_targets(part.y, self.classification) for part in parts]), repeats)
         self.y = self.y.to(self.device)
         self.environments: Tensor | None = None
@@ -119,7 +92,7 @@ class _StackedRows:
             self.environments = _per_trial(one_hot, repeats).to(self.device)
         self.seed_of_trial = torch.arange(len(seeds)).repeat_interleave(repeats)
         self.full = self.size == self.rows
-        self.whole = (self.x, self.y, _normalized(self.environments))
+        self.whole = (self.columns, self.y, _normalized(self.environments))
 
     def uniform(self, count: int) -> Tensor:
         """Numbers in [0, 1), [trial, count], every trial's from its own generator."""
@@ -133,7 +106,7 @@ class _StackedRows:
         if start == 0:
             self.shuffled = torch.stack([torch.randperm(self.rows, generator=g) for g in self.generators])
         rows = self.shuffled[:, start * self.size : (start + 1) * self.size].to(self.device)  # [trial, row]
-        x = self.x[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous()
+        x = self.columns[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous()
         environments = self.environments
         if environments is not None:
             environments = environments.gather(2, rows.unsqueeze(1).expand(-1, environments.shape[1], -1))

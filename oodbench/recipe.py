@@ -35,10 +35,12 @@ class Recipe:
 
     def row_losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Losses [trial, row] of outputs [trial, output, row] for targets [trial, row]."""
+        from torch.nn.functional import mse_loss
+
         if not y.is_floating_point():
             if self.loss in ("auto", "cross_entropy"):
                 chosen = outputs.gather(1, y.unsqueeze(1)).squeeze(1)
                 return outputs.logsumexp(1) - chosen
             signs = outputs.new_full(outputs.shape, -1.0).scatter(1, y.unsqueeze(1), 1.0)
-            return (outputs - signs).square().mean(1)
-        return (outputs.squeeze(1) - y).square()
+            return mse_loss(outputs, signs, reduction="none").mean(1)
+        return mse_loss(outputs.squeeze(1), y, reduction="none")

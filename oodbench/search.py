@@ -1,16 +1,19 @@
 """The search: packs on Ray Tune workers. The only file that imports ray.
 
 One Tune trial is one pack. A worker gets the method, the pack and the training and validation arrays of the pack's
-seeds through the object store; results come back through a queue, so that no disk need be shared.
+seeds through the object store; the result comes back with the report, so that no disk need be shared.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
+import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +50,8 @@ def cluster(address: str | None) -> Iterator[None]:
         return
     if address is not None:
         _check_reachable(address)
+    # ray.init mostly waits for its processes: meanwhile import what comes next
+    threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True).start()
     try:
         ray.init(address=address, include_dashboard=None if address else False, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -67,9 +72,8 @@ def resolve_device(device: str, address: str | None) -> str:
 
         found = ray.cluster_resources().get("GPU", 0) > 0 if ray.is_initialized() else True
     else:
-        import torch
-
-        found = torch.cuda.is_available()
+        # torch takes seconds to import: it is asked only where there may be a GPU
+        found = (device == "cuda" or _has_gpu_driver()) and _torch_finds_gpu()
     if device == "cuda" and not found:
         raise Unreachable("--device cuda, but there is no CUDA GPU here.\nUse --device auto or --device cpu.")
     return "cuda" if found else "cpu"
@@ -79,7 +83,6 @@ def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     import ray
     from ray import tune
-    from ray.util.queue import Queue
 
     stored: dict[int, Any] = {}  # id of a SearchData -> its reference: shared by all packs of that seed
 
@@ -92,16 +95,17 @@ def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]
         Job(pack, method, setup, {seed: reference(part) for seed, part in data.items()})
         for pack, method, setup, data in jobs
     ]
-    mailbox = Queue(actor_options={"num_cpus": 0})
     arrived: set[int] = set()
 
     class Deliver(tune.Callback):  # type: ignore[misc]
-        def on_trial_result(self, *_: Any, **__: Any) -> None:
-            while not mailbox.empty():
-                number, result = mailbox.get()
-                if number not in arrived:  # a worker may die between delivering and reporting
-                    arrived.add(number)
-                    on_result(placed[number].pack, result)
+        def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **_: Any) -> None:
+            number = trial.config["number"]
+            if number not in arrived:  # a worker that dies after its report is run again
+                arrived.add(number)
+                on_result(placed[number].pack, result["pack"])
+
+        def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
+            trial.last_result.pop("pack", None)  # delivered: Tune need not keep it
 
         def __reduce__(self) -> tuple[type, tuple[()]]:  # Tune saves its callbacks; this one has no state to save
             return (tune.Callback, ())
@@ -111,7 +115,7 @@ def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]
         resources["gpu"] = GPU_SHARE
     with tempfile.TemporaryDirectory(prefix="oodbench-tune-") as scratch, _silent():
         results = tune.Tuner(
-            tune.with_resources(tune.with_parameters(_train, jobs=placed, mailbox=mailbox), resources),
+            tune.with_resources(tune.with_parameters(_train, jobs=placed), resources),
             param_space={"number": tune.grid_search(list(range(len(placed))))},
             tune_config=tune.TuneConfig(reuse_actors=True),
             run_config=tune.RunConfig(
@@ -121,28 +125,37 @@ def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]
                 failure_config=tune.FailureConfig(max_failures=RETRIES),
             ),
         ).fit()
-    mailbox.shutdown()
     if results.num_errors:
         raise WorkError(f"{results.num_errors} packs failed on their workers: {_first_error(results)}")
     if len(arrived) < len(placed):
         raise Interrupted(f"stopped with {len(arrived)} of {len(placed)} packs finished.")
 
 
-def _train(config: dict[str, Any], jobs: Sequence[Job], mailbox: Any) -> None:
+def _train(config: dict[str, Any], jobs: Sequence[Job]) -> None:
     """The Tune trainable: one pack."""
     import ray
     import torch
     from ray import tune
 
     from oodbench.dataset import seal_test_data
+    from oodbench.pack import keep_freed_memory
 
     seal_test_data()
+    keep_freed_memory()
     torch.set_num_threads(1)
     job = jobs[config["number"]]
     data = {seed: ray.get(job.data[seed]) for seed in job.pack.seeds}
-    result = run_pack(job.method, job.pack, data, job.setup)
-    mailbox.put((config["number"], result))
-    tune.report({"finished": 1})
+    tune.report({"pack": run_pack(job.method, job.pack, data, job.setup)})
+
+
+def _has_gpu_driver() -> bool:
+    return any(shutil.which(tool) for tool in ("nvidia-smi", "rocm-smi"))
+
+
+def _torch_finds_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def _check_reachable(address: str) -> None:
@@ -174,6 +187,7 @@ def _quieten() -> None:
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
         "TUNE_RESULT_BUFFER_LENGTH": "0",
+        "TUNE_GLOBAL_CHECKPOINT_S": "1000000",  # finished packs are on our disk; Tune's own state is not used
     }.items():
         os.environ.setdefault(name, value)
 

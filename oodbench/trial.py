@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from oodbench.space import Value
 
 
+CACHE_BYTES = 4_000_000  # activations of one layer beyond this fall out of a CPU's cache (benchmarks/test_pack.py)
+DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
+MOST_TRIALS = 64
+MOST_TRIALS_ON_GPU = 1024
+
+
 @dataclass(frozen=True)
 class Trial:
     """Hyper-parameters and a seed. `entropy` feeds the training's own generator and nothing else."""
@@ -64,6 +70,14 @@ def training_entropy(method: str, configuration: int, seed: int) -> int:
     """A number for one training's generator, unrelated to every other training's."""
     sequence = np.random.SeedSequence([seed, configuration, *method.encode()])
     return int(sequence.generate_state(1, np.uint32)[0])
+
+
+def trials_that_fit(setup: Setup, rows: int, outputs: int) -> int:
+    """How many trials train fastest together: as many as keep their activations in the cache."""
+    per_trial = 4 * setup.recipe.batch_rows(rows) * sum((*setup.model.hidden, outputs))
+    on_gpu = setup.device.startswith("cuda")
+    room = (DEVICE_BYTES if on_gpu else CACHE_BYTES) // per_trial
+    return max(1, min(room, MOST_TRIALS_ON_GPU if on_gpu else MOST_TRIALS))
 
 
 def divide(
