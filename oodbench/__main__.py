@@ -1,0 +1,4 @@
+from oodbench.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How results are shown: tables in several formats, and progress in a terminal."""

@@ -1,0 +1,65 @@
+"""Progress of a run in a terminal, or line by line in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from oodbench.progress import Progress
+from oodbench.study import Study
+
+
+class ConsoleProgress(Progress):
+    """Draws on standard error, so that standard output holds results only."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bar: Bar | None = None
+        self.done = self.total = self.failed = self.shown = 0
+
+    def plan(self, studies: Sequence[Study], record: str) -> None:
+        first = studies[0]
+        budget = first.budget
+        methods = ", ".join(dict.fromkeys(study.label for study in studies))
+        settings = ", ".join(dict.fromkeys(study.setting for study in studies))
+        self.console.print(f"methods   {methods}", highlight=False)
+        self.console.print(f"datasets  {settings}", highlight=False)
+        self.console.print(
+            f"budget    {budget.trials} trials × {budget.seeds} seeds a method, chosen by {first.selector}; "
+            f"{sum(study.trainings for study in studies)} trainings on {first.setup.device}",
+            highlight=False,
+        )
+        self.console.print(f"record    {record}", highlight=False, soft_wrap=True)
+
+    def stage(self, text: str) -> None:
+        self.console.print(f"[dim]{text} …[/dim]")
+
+    def begin(self, trainings: int, finished: int) -> None:
+        self.done, self.total = finished, trainings
+        if finished:
+            self.console.print(f"[dim]{finished} trainings are there from an earlier run[/dim]")
+        if self.console.is_terminal:
+            self.bar = Bar(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trainings"),
+                TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=self.console,
+            )  # fmt: skip
+            self.task = self.bar.add_task("training", total=trainings, completed=finished)
+            self.bar.start()
+
+    def advance(self, study: Study, trainings: int, failed: int) -> None:
+        self.done += trainings
+        self.failed += failed
+        tail = f" ({self.failed} failed)" if self.failed else ""
+        if self.bar is not None:
+            self.bar.update(self.task, advance=trainings, description=f"{study.method_name}{tail}")
+        elif self.done * 10 // self.total > self.shown:  # a line per tenth
+            self.shown = self.done * 10 // self.total
+            self.console.print(f"{self.done} of {self.total} trainings{tail}", highlight=False)
+
+    def end(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None

@@ -1,0 +1,78 @@
+"""What a method searches and a dataset can be set to, for `oodbench show`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from oodbench.errors import UnknownName
+from oodbench.registry import find, names
+from oodbench.settings import as_dict, describe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def describe_plugin(name: str) -> dict[str, Any]:
+    if name in names("method"):
+        return _method(name)
+    if name in names("dataset"):
+        return _dataset(name)
+    raise UnknownName("method or dataset", name, [*names("method"), *names("dataset")])
+
+
+def print_description(description: dict[str, Any], console: Console) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console.print(f"[bold]{description['name']}[/bold] ({description['kind']})\n\n{escape(description['about'])}\n")
+    for key, value in description.items():
+        if key in ("name", "kind", "about"):
+            continue
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            table = Table(title=key.replace("_", " "), title_justify="left")
+            for column in value[0]:
+                table.add_column(column)
+            for row in value:
+                table.add_row(*(escape(str(cell)) for cell in row.values()))
+            console.print(table)
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else value
+            console.print(f"{key.replace('_', ' ')}: {text or 'nothing'}", highlight=False)
+
+
+def _method(name: str) -> dict[str, Any]:
+    cls = find("method", name)
+    return {
+        "name": name,
+        "kind": "method",
+        "about": inspect.getdoc(cls) or "",
+        "tasks": list(cls.tasks),
+        "needs": sorted(cls.needs),
+        "uses_if_the_dataset_tells": sorted(cls.uses),
+        "search_space": [
+            {"name": key, "default": value.default, "values": str(value), "searched": value.searched}
+            for key, value in cls().search_space().items()
+        ],
+    }
+
+
+def _dataset(name: str) -> dict[str, Any]:
+    cls = find("dataset", name)
+    dataset = cls()
+    return {
+        "name": name,
+        "kind": "dataset",
+        "about": inspect.getdoc(cls) or "",
+        "task": cls.task,
+        "model": _with_settings(cls.model.name, cls.model),
+        "training": _with_settings("", cls.recipe),
+        "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
+        "settings": [
+            dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)
+        ],
+    }
+
+
+def _with_settings(name: str, instance: Any) -> str:
+    return " ".join([name, *(f"{key}={value}" for key, value in as_dict(instance).items())]).strip()
