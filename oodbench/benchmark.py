@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -123,7 +122,11 @@ def leaderboard(
         known = "" if record.is_empty else ", ".join(record.settings())
         raise UserError(
             f"there are no studies on {setting!r} in {record.uri}.\n"
-            + (f"There are some on: {known}." if known else f"Run `oodbench run --method erm --dataset {dataset}` first.")
+            + (
+                f"There are some on: {known}."
+                if known
+                else f"Run `oodbench run --method erm --dataset {dataset}` first."
+            )
         )
     return compile_leaderboard(setting, records)
 
@@ -132,7 +135,13 @@ class _Run:
     """One call of `run`, with what its steps share."""
 
     def __init__(
-        self, request: Request, address: str | None, tracking_uri: str | None, directory: Path, fresh: bool, progress: Progress
+        self,
+        request: Request,
+        address: str | None,
+        tracking_uri: str | None,
+        directory: Path,
+        fresh: bool,
+        progress: Progress,
     ) -> None:
         self.request, self.address, self.fresh, self.progress = request, address, fresh, progress
         self.tracking_uri, self.directory = tracking_uri, directory
@@ -218,9 +227,7 @@ class _Run:
         for future in concluding:
             future.result()
 
-    def _conclude(
-        self, study: Study, packs: dict[int, PackResult], store: Any, opening: Future[Any]
-    ) -> None:
+    def _conclude(self, study: Study, packs: dict[int, PackResult], store: Any, opening: Future[Any]) -> None:
         from oodbench.outcome import conclude
 
         outcome = conclude(study, packs, store)

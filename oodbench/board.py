@@ -73,8 +73,17 @@ class Leaderboard:
         return pd.DataFrame(
             [
                 {"method": row.label}
-                | {key: value for name, cell in row.cells.items() for key, value in ((name, cell.value), (f"{name}_spread", cell.spread))}
-                | {"trials": row.trials, "seeds": row.seeds, "failed_trainings": row.failed_trainings, "failure": row.failure}
+                | {
+                    key: value
+                    for name, cell in row.cells.items()
+                    for key, value in ((name, cell.value), (f"{name}_spread", cell.spread))
+                }
+                | {
+                    "trials": row.trials,
+                    "seeds": row.seeds,
+                    "failed_trainings": row.failed_trainings,
+                    "failure": row.failure,
+                }
                 for row in self.rows
             ]
         )
@@ -88,9 +97,7 @@ def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: S
     tasks = {record.task for record in newest.values()}
     metrics = SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"]
     per_seed = {
-        label: summarize(record.results, record.task)
-        for label, record in newest.items()
-        if record.results is not None
+        label: summarize(record.results, record.task) for label, record in newest.items() if record.results is not None
     }
     rows = [
         Row(

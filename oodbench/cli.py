@@ -31,7 +31,9 @@ SetOption = Annotated[
 TrackingOption = Annotated[
     str | None, typer.Option("--tracking-uri", help="MLflow server to use instead of the embedded database.")
 ]
-DirectoryOption = Annotated[Path, typer.Option("--directory", help="Where the embedded record and unfinished work live.")]
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", help="Where the embedded record and unfinished work live.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 DIRECTORY = Path(".oodbench")
@@ -44,7 +46,8 @@ def run(
     set_: SetOption = None,
     model: Annotated[str | None, typer.Option(help="Model family, instead of the dataset's: linear or mlp.")] = None,
     set_model: Annotated[
-        list[str] | None, typer.Option("--set-model", metavar="NAME=VALUE", help="A setting of the model, e.g. width=64.")
+        list[str] | None,
+        typer.Option("--set-model", metavar="NAME=VALUE", help="A setting of the model, e.g. width=64."),
     ] = None,
     set_training: Annotated[
         list[str] | None,
@@ -99,7 +102,9 @@ def run(
     else:
         for board in boards:
             _print_board(board)
-        _errors().print(f"recorded in {result.record.uri}; look at it with `oodbench ui`", highlight=False, soft_wrap=True)
+        _errors().print(
+            f"recorded in {result.record.uri}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
+        )
     for name, reason in result.failures.items():
         _errors().print(f"[red]failed[/red] {name}: {reason}", highlight=False, soft_wrap=True)
     if result.failures:
@@ -220,34 +225,24 @@ def new(
     from oodbench.scaffold import write_plugin
 
     folder = write_plugin(kind, name, directory)
-    _output().print(f"wrote {folder}. Next:\n  pip install -e {folder}\n  oodbench check {name}\n  pytest {folder}", highlight=False, soft_wrap=True)
+    _output().print(
+        f"wrote {folder}. Next:\n  pip install -e {folder}\n  oodbench check {name}\n  pytest {folder}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def main() -> None:
     """Run the command line; errors of ours are two lines on standard error and an exit code."""
     gc.set_threshold(100_000)  # start-up makes many objects that all stay
-    code: Any = 0
     try:
-        code = app(standalone_mode=False) or 0
+        app()
     except OodbenchError as error:
-        _fail(str(error))
-        code = error.exit_code
-    except KeyboardInterrupt:
-        _fail("stopped before anything was started.")
-        code = 130
-    except Exception as error:
-        import click
-
-        if isinstance(error, click.exceptions.Abort):
-            code = 130
-        elif isinstance(error, click.ClickException):
-            error.show()
-            code = error.exit_code
-        else:
-            raise
-    sys.stdout.flush()
-    gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow
-    sys.exit(code)
+        first, _, rest = str(error).partition("\n")
+        print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
+        sys.exit(error.exit_code)
+    finally:
+        gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow
 
 
 def _print_board(board: Any) -> None:
@@ -271,8 +266,3 @@ def _errors() -> Console:
     from rich.console import Console
 
     return Console(stderr=True)
-
-
-def _fail(message: str) -> None:
-    first, _, rest = message.partition("\n")
-    print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)

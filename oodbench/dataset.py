@@ -31,7 +31,9 @@ class Environment:
         x = np.ascontiguousarray(self.x, dtype=np.float64)
         y = np.asarray(self.y)
         if x.ndim != 2 or y.shape != x.shape[:1]:
-            raise ValueError(f"environment {self.name!r} needs x [row, feature] and y [row], got {x.shape} and {y.shape}")
+            raise ValueError(
+                f"environment {self.name!r} needs x [row, feature] and y [row], got {x.shape} and {y.shape}"
+            )
         if len(y) == 0:
             raise ValueError(f"environment {self.name!r} has no rows")
         y = np.ascontiguousarray(y, dtype=np.int64 if y.dtype.kind in "iub" else np.float64)

@@ -26,7 +26,10 @@ class Opening:
 
 
 def open_test(
-    study: Study, predictors: Mapping[tuple[int, int], Predictor], configurations: Iterable[int], before_selection: bool
+    study: Study,
+    predictors: Mapping[tuple[int, int], Predictor],
+    configurations: Iterable[int],
+    before_selection: bool,
 ) -> tuple[list[dict[str, Any]], Opening]:
     """Result rows of the configurations on every test environment and on the training rows, per seed."""
     configurations = list(configurations)
@@ -49,10 +52,21 @@ def open_test(
 
 
 def _score_all(
-    study: Study, predictor: Predictor, configuration: int, seed: int, part: str, environments: Sequence[Environment]
+    study: Study,
+    predictor: Predictor,
+    configuration: int,
+    seed: int,
+    part: str,
+    environments: Sequence[Environment],
 ) -> list[dict[str, Any]]:
     return [
-        {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name, "rows": len(environment)}
+        {
+            "configuration": configuration,
+            "seed": seed,
+            "part": part,
+            "environment": environment.name,
+            "rows": len(environment),
+        }
         | score(predictor, environment, study.dataset.task, study.dataset.classes)
         for environment in environments
     ]

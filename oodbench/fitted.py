@@ -27,18 +27,23 @@ class FittedModel:
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Values, or class numbers. [row]"""
         outputs = self.forward(x)
-        return outputs.argmax(0) if self.classification else outputs[0].astype(np.float64)
+        predicted: NDArray[Any] = outputs.argmax(0) if self.classification else outputs[0].astype(np.float64)
+        return predicted
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The loss it was trained for. [row]"""
         outputs = self.forward(x).astype(np.float64)
+        losses: NDArray[np.float64]
         if not self.classification:
-            return np.square(outputs[0] - y)
+            losses = np.square(outputs[0] - y)
+            return losses
         is_class = np.arange(self.outputs)[:, None] == y  # [output, row]
         if self.recipe.loss == "squared":
-            return np.square(outputs - np.where(is_class, 1, -1)).mean(0)
+            losses = np.square(outputs - np.where(is_class, 1, -1)).mean(0)
+            return losses
         largest = outputs.max(0)
-        return largest + np.log(np.exp(outputs - largest).sum(0)) - outputs[is_class.T.nonzero()[::-1]]
+        losses = largest + np.log(np.exp(outputs - largest).sum(0)) - outputs.T[is_class.T]
+        return losses
 
     def forward(self, x: NDArray[np.float64]) -> NDArray[np.float32]:
         """Outputs [output, row]."""

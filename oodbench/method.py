@@ -34,7 +34,12 @@ class TrainingRows:
 
     @classmethod
     def pooled(
-        cls, environments: Sequence[Environment], task: Task, classes: int, labelled: bool, columns: tuple[str, ...] | None
+        cls,
+        environments: Sequence[Environment],
+        task: Task,
+        classes: int,
+        labelled: bool,
+        columns: tuple[str, ...] | None,
     ) -> TrainingRows:
         rows = cls(
             x=np.concatenate([environment.x for environment in environments]),

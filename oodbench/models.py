@@ -6,6 +6,7 @@ Only tensor methods are used, so that naming a family does not import torch.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ class Model(ABC):
     def layers(self, inputs: int, outputs: int) -> Iterator[tuple[int, int]]:
         """(inputs, units) of every layer."""
         sizes = [inputs, *self.hidden, outputs]
-        return zip(sizes, sizes[1:], strict=False)
+        return itertools.pairwise(sizes)
 
     def parameter_count(self, inputs: int, outputs: int) -> int:
         return sum(self._sizes(inputs, outputs))
@@ -43,7 +44,9 @@ class Model(ABC):
     def initial(self, uniform: Tensor, inputs: int, outputs: int) -> Tensor:
         """Parameters [trial, parameter] from numbers in [0, 1): each within ± 1 / sqrt(fan in)."""
         scaled = 2 * uniform - 1
-        layers = zip(scaled.split(self._sizes(inputs, outputs), dim=1), self.layers(inputs, outputs), strict=True)
+        layers = zip(
+            scaled.split_with_sizes(self._sizes(inputs, outputs), dim=1), self.layers(inputs, outputs), strict=True
+        )
         for piece, (fan_in, _) in layers:
             piece.div_(math.sqrt(fan_in))
         return scaled
@@ -63,7 +66,7 @@ class Model(ABC):
         are the weights of the column of ones; those of the later layers follow after the layer's weights.
         """
         trials, (seeds, width, rows) = len(parameters), columns.shape
-        pieces = parameters.split(self._sizes(width - self.bias, outputs), dim=1)
+        pieces = parameters.split_with_sizes(self._sizes(width - self.bias, outputs), dim=1)
         product = pieces[0].reshape(seeds, -1, width).bmm(columns)  # [seed, trial of it x unit, row]
         if not self.hidden:
             return product.view(trials, outputs, rows)

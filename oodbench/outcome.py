@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from oodbench.method import Predictor
     from oodbench.packstore import PackStore
 
-COLUMNS = ("configuration", "seed", "part", "environment", "rows", "loss", "error", "accuracy", "f1", "chosen")
+COLUMNS = (
+    "configuration",
+    "seed",
+    "part",
+    "environment",
+    "rows",
+    "loss",
+    "error",
+    "accuracy",
+    "f1",
+    "chosen",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,7 +144,7 @@ class _Sgd:
         self.parameters.addcmul_(self.velocity, -self.learning_rate)
 
 
-_OPTIMIZERS = {"adam": _Adam, "sgd": _Sgd}
+_OPTIMIZERS: dict[str, type[_Adam] | type[_Sgd]] = {"adam": _Adam, "sgd": _Sgd}
 
 
 def _stack_hparams(method: LossMethod, trials: Sequence[Trial], device: torch.device) -> Hparams:

@@ -40,7 +40,11 @@ class Request:
 
     def check(self) -> None:
         """All that can be said without making data or starting anything."""
-        for name, value, least in (("trials", self.trials, 1), ("seeds", self.seeds, 1), ("seed", self.seed, 0)):
+        for name, value, least in (
+            ("trials", self.trials, 1),
+            ("seeds", self.seeds, 1),
+            ("seed", self.seed, 0),
+        ):
             if value < least:
                 raise UserError(f"--{name} must be at least {least}, not {value}.")
         check_selector(self.selector)

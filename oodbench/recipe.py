@@ -20,7 +20,8 @@ class Recipe:
     optimizer: Literal["adam", "sgd"] = setting("adam", "sgd has momentum 0.9")
     batch: int = setting(0, f"rows a step; 0 takes all rows, or {LARGE_BATCH} where there are over {LARGE}")
     loss: Literal["auto", "squared", "cross_entropy"] = setting(
-        "auto", "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1"
+        "auto",
+        "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1",
     )
 
     def __post_init__(self) -> None:

@@ -113,7 +113,7 @@ def _dataset_fault(cls: type[Any]) -> str | None:
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         return f"{name} does not define {', '.join(missing)}"
-    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
         return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
     if getattr(cls, "task", None) not in ("regression", "classification"):
         return f"{name}.task is neither 'regression' nor 'classification'"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import logging
 import os
 import shutil
 import socket
@@ -53,10 +54,17 @@ def cluster(address: str | None) -> Iterator[None]:
     # ray.init mostly waits for its processes: meanwhile import what comes next
     threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True).start()
     try:
-        ray.init(address=address, include_dashboard=None if address else False, log_to_driver=False, logging_level="ERROR")
+        ray.init(
+            address=address,
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = address or "this machine"
-        raise Unreachable(f"Ray at {where} did not answer: {error}\nStart it with `ray start --head`, or leave out --address.") from None
+        raise Unreachable(
+            f"Ray at {where} did not answer: {error}\nStart it with `ray start --head`, or leave out --address."
+        ) from None
     try:
         yield
     finally:
@@ -70,7 +78,8 @@ def resolve_device(device: str, address: str | None) -> str:
     if address is not None:
         import ray
 
-        found = ray.cluster_resources().get("GPU", 0) > 0 if ray.is_initialized() else True
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        found = resources.get("GPU", 0) > 0
     else:
         # torch takes seconds to import: it is asked only where there may be a GPU
         found = (device == "cuda" or _has_gpu_driver()) and _torch_finds_gpu()
@@ -79,7 +88,10 @@ def resolve_device(device: str, address: str | None) -> str:
     return "cuda" if found else "cpu"
 
 
-def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]], on_result: Callable[[Pack, PackResult], None]) -> None:
+def run_jobs(
+    jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]],
+    on_result: Callable[[Pack, PackResult], None],
+) -> None:
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     import ray
     from ray import tune
@@ -97,7 +109,7 @@ def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]
     ]
     arrived: set[int] = set()
 
-    class Deliver(tune.Callback):  # type: ignore[misc]
+    class Deliver(tune.Callback):
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **_: Any) -> None:
             number = trial.config["number"]
             if number not in arrived:  # a worker that dies after its report is run again
@@ -107,7 +119,9 @@ def run_jobs(jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]
         def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
             trial.last_result.pop("pack", None)  # delivered: Tune need not keep it
 
-        def __reduce__(self) -> tuple[type, tuple[()]]:  # Tune saves its callbacks; this one has no state to save
+        def __reduce__(
+            self,
+        ) -> tuple[type, tuple[()]]:  # Tune saves its callbacks; this one has no state to save
             return (tune.Callback, ())
 
     resources: dict[str, float] = {"cpu": 1}

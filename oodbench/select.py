@@ -49,6 +49,6 @@ def select(scores: pd.DataFrame, selector: str, seeds: int) -> Selection:
     complete = by_configuration[by_configuration["count"] == seeds]["mean"]
     if complete.empty:
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
-    chosen = int(complete.idxmin())
-    table = {int(configuration): float(value) for configuration, value in complete.items()}  # type: ignore[call-overload]
+    table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
+    chosen = min(table, key=lambda configuration: (table[configuration], configuration))
     return Selection(selector, chosen, table[chosen], table)

@@ -44,8 +44,7 @@ def configure(cls: type[T], values: Mapping[str, Any], owner: str, base: T | Non
             typed[name] = _convert(types[name], value)
         except (ValueError, TypeError):
             raise InvalidSetting(
-                f"{owner}: {name}={_as_text(value)} is not {type_name(types[name])}.\n"
-                f"It has: {describe_briefly(cls)}."
+                f"{owner}: {name}={_as_text(value)} is not {type_name(types[name])}.\nIt has: {describe_briefly(cls)}."
             ) from None
     try:
         return dataclasses.replace(base, **typed) if base is not None else cls(**typed)  # type: ignore[type-var]
@@ -88,9 +87,13 @@ def type_name(kind: Any) -> str:
         return f"a list of {get_args(kind)[0].__name__} values, separated by commas"
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(type_name(part) for part in get_args(kind))
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}.get(
-        kind, str(kind)
-    )
+    return {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a text",
+        NoneType: "none",
+    }.get(kind, str(kind))
 
 
 def _as_text(value: Any) -> str:
@@ -119,9 +122,11 @@ def _convert(kind: Any, value: Any) -> Any:
             value = [value]
         return tuple(_convert(get_args(kind)[0], part) for part in value)
     if kind is bool:
-        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-            str(value).lower()
-        ] if str(value).lower() in {"true", "yes", "1", "false", "no", "0"} else _reject()
+        return (
+            {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[str(value).lower()]
+            if str(value).lower() in {"true", "yes", "1", "false", "no", "0"}
+            else _reject()
+        )
     if kind is NoneType:
         return None if value is None or str(value).lower() == "none" else _reject()
     if kind is int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.05
 
 
-def differ(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+def differ(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> bool:
     """Whether two methods differ on the same seeds, by a paired t-test at 5 %.
 
     With fewer than two common seeds there is no noise to compare with, and nothing is claimed.

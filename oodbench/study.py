@@ -18,7 +18,6 @@ from oodbench.trial import Pack, Setup, Trial, divide, training_entropy
 from oodbench.worker import SearchData
 
 
-
 @dataclass(frozen=True)
 class Budget:
     """What every method of a run gets: so many configurations, each on so many seeds."""
@@ -36,9 +35,7 @@ class Training:
         self.train = {seed: tuple(dataset.train(seed)) for seed in seeds}
         self.validation = {seed: tuple(dataset.validation(seed)) for seed in seeds}
         self.fingerprint = fingerprint(
-            environment
-            for seed in seeds
-            for environment in (*self.train[seed], *self.validation[seed])
+            environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
         self._pooled: dict[tuple[int, bool], TrainingRows] = {}
 
@@ -151,8 +148,11 @@ class Study:
             parts.append(" ".join([self.setup.model.name, *_assignments(changed(self.setup.model))]))
         if self.setup.recipe != self.dataset.recipe:
             parts += _assignments(
-                {name: str(value) for name, value in as_dict(self.setup.recipe).items()
-                 if value != getattr(self.dataset.recipe, name)}
+                {
+                    name: str(value)
+                    for name, value in as_dict(self.setup.recipe).items()
+                    if value != getattr(self.dataset.recipe, name)
+                }
             )
         if self.selector == "oracle":
             parts.append("oracle: chosen on test data")
@@ -169,10 +169,22 @@ class Study:
         from oodbench import __version__
 
         described = [
-            __version__, self.method_name, _source(self.method), self.dataset_name, as_dict(self.dataset),
-            self.training.fingerprint, self.setup.model.name, as_dict(self.setup.model), as_dict(self.setup.recipe),
-            self.setup.device, self.budget.trials, self.budget.seeds, self.budget.seed, self.selector,
-            dict(self.fixed), self.told,
+            __version__,
+            self.method_name,
+            _source(self.method),
+            self.dataset_name,
+            as_dict(self.dataset),
+            self.training.fingerprint,
+            self.setup.model.name,
+            as_dict(self.setup.model),
+            as_dict(self.setup.recipe),
+            self.setup.device,
+            self.budget.trials,
+            self.budget.seeds,
+            self.budget.seed,
+            self.selector,
+            dict(self.fixed),
+            self.told,
         ]
         return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
 
@@ -183,7 +195,6 @@ def data_seeds(budget: Budget) -> list[int]:
 
 def setting_name(dataset_name: str, dataset: Dataset) -> str:
     return " ".join([dataset_name, *_assignments(changed(dataset))])
-
 
 
 def _assignments(values: Mapping[str, str]) -> list[str]:

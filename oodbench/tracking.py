@@ -108,7 +108,9 @@ class Record:
 
     def finished(self, study: str) -> bool:
         """Whether a study of that identity is in the record, whole."""
-        runs = self._search(self._experiments(), f"tags.`oodbench.study` = '{study}' AND attributes.status = 'FINISHED'")
+        runs = self._search(
+            self._experiments(), f"tags.`oodbench.study` = '{study}' AND attributes.status = 'FINISHED'"
+        )
         return bool(runs)
 
     def studies(self, setting: str) -> list[StudyRecord]:
@@ -121,7 +123,10 @@ class Record:
 
     def settings(self) -> list[str]:
         """The dataset settings that have studies."""
-        return [experiment.name for experiment in self.client.search_experiments(filter_string="tags.`oodbench.dataset` != ''")]
+        return [
+            experiment.name
+            for experiment in self.client.search_experiments(filter_string="tags.`oodbench.dataset` != ''")
+        ]
 
     def write(self, outcome: Outcome) -> str:
         """The parent run of the study, its children and its artifacts; returns the parent's id."""
@@ -181,8 +186,13 @@ class Record:
 
     def _remove_unfinished(self, experiment: str, study: str) -> None:
         """What a killed driver left of this study while it wrote."""
-        for parent in self._search([experiment], f"tags.`oodbench.study` = '{study}' AND attributes.status = 'RUNNING'"):
-            for run in [*self._search([experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"), parent]:
+        for parent in self._search(
+            [experiment], f"tags.`oodbench.study` = '{study}' AND attributes.status = 'RUNNING'"
+        ):
+            for run in [
+                *self._search([experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"),
+                parent,
+            ]:
                 self.client.delete_run(run.info.run_id)
 
     def _experiments(self) -> list[str]:

@@ -32,7 +32,10 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
         raise UserError(f"there is no record in {directory}.\nRun something first, or name its --directory.")
     recorded = record.settings()
     if not recorded or (setting and setting not in recorded):
-        raise UserError(f"there are no studies on {setting or 'any dataset'} in {directory}.\nThere are some on: {', '.join(recorded) or 'none'}.")
+        raise UserError(
+            f"there are no studies on {setting or 'any dataset'} in {directory}.\n"
+            f"There are some on: {', '.join(recorded) or 'none'}."
+        )
     experiment = record.experiment_id(setting or recorded[0])
     if not _is_free(port):
         raise Unreachable(f"port {port} is taken.\nChoose another with --port.")
@@ -65,7 +68,9 @@ def _wait_until_up(server: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            raise Unreachable(f"the MLflow server stopped with exit code {server.returncode}.\nRun `mlflow server` to see why.")
+            raise Unreachable(
+                f"the MLflow server stopped with exit code {server.returncode}.\nRun `mlflow server` to see why."
+            )
         if not _is_free(port):
             return
         time.sleep(0.2)

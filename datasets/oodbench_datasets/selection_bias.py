@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,7 @@ class SelectionBias(Dataset):
 
     r1: float = setting(1.9, "selection of the majority group")
     r2: float = setting(-1.1, "selection of the minority group")
-    test_r: tuple[float, ...] = setting(
-        (-1.9, -2.1, -2.3, -2.5, -2.7, -2.9), "selection of each test environment"
-    )
+    test_r: tuple[float, ...] = setting((-1.9, -2.1, -2.3, -2.5, -2.7, -2.9), "selection of each test environment")
     majority: int = setting(2000, "training rows of the majority group")
     minority: int = setting(200, "training rows of the minority group")
     test_rows: int = setting(1000, "rows of each test environment")
@@ -109,6 +107,7 @@ class SelectionBias(Dataset):
         return np.hstack([s, v]), y
 
 
-def selection_probability(r: float, y: Array, v: Array) -> NDArray[Any]:
+def selection_probability(r: float, y: Array, v: Array) -> Array:
     """|r|^(-5 |y - sign(r) v|)"""
-    return np.power(abs(r), -5 * np.abs(y - np.sign(r) * v))
+    probability: Array = np.power(abs(r), -5 * np.abs(y - np.sign(r) * v))
+    return probability

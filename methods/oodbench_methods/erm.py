@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 class ERM(LossMethod):
     """Empirical risk minimization (Vapnik 1991)."""
 
-    def loss(self, rows: Rows, hp: Hparams) -> Tensor:  # noqa: ARG002
+    def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         return rows.losses.mean(-1)

@@ -68,9 +68,7 @@ def _dataset(name: str) -> dict[str, Any]:
         "model": _with_settings(cls.model.name, cls.model),
         "training": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
-        "settings": [
-            dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)
-        ],
+        "settings": [dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)],
     }
 
 
