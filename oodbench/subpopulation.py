@@ -31,20 +31,23 @@ def worst_chi_square(scores: Tensor, alpha0: Tensor, halvings: int = 40) -> Tens
     """The sub-population with the largest mean score in a chi-square ball around the rows.
 
     The ball E_P[(dQ/dP)^2] <= 1 / alpha0 is the smallest that holds every sub-population of share alpha0. The
-    maximizer has weights proportional to (score - eta)+, with eta found by bisection.
+    maximizer has weights proportional to (score - eta)+. Where all rows keep weight, eta has a closed form;
+    where some lose it, eta lies among the scores and is found by bisection.
     """
     scores = scores.detach()
     rows = scores.shape[-1]
-    top = scores.amax(-1, keepdim=True)
-    spread = (top - scores.amin(-1, keepdim=True)).clamp(min=1e-12)
-    # eta = low gives nearly equal weights, eta = high puts all of it on the largest scores
-    low, high = top - spread * rows, top.clone()
     bound = 1 / alpha0.clamp(min=1 / rows).unsqueeze(-1)
+    lowest, highest = scores.amin(-1, keepdim=True), scores.amax(-1, keepdim=True)
+    mean, std = scores.mean(-1, keepdim=True), scores.std(-1, correction=0, keepdim=True)
+    if_all_keep_weight = mean - std / (bound - 1).clamp(min=1e-10).sqrt()
+    # a little below the scores, so that equal ones get equal weights rather than none
+    little = 1e-6 * (1 + highest.abs())
+    low, high = if_all_keep_weight.minimum(lowest) - little, highest - little
     for _ in range(halvings):
         eta = (low + high) / 2
         excess = (scores - eta).clamp(min=0)
-        square = rows * excess.square().sum(-1, keepdim=True) / excess.sum(-1, keepdim=True).square().clamp(min=1e-30)
-        inside = square <= bound
+        square = rows * excess.square().sum(-1, keepdim=True)
+        inside = square <= bound * excess.sum(-1, keepdim=True).square()
         low, high = eta.where(inside, low), high.where(inside, eta)
     excess = (scores - low).clamp(min=0)
     return excess / excess.sum(-1, keepdim=True)

@@ -1,0 +1,71 @@
+"""Fixtures: a Ray cluster for the session, the command line, and plug-ins made on the spot."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+
+@pytest.fixture(scope="session")
+def ray_address() -> Iterator[str]:
+    """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too."""
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> object:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Callable[..., Done]:
+    """Run `oodbench ...` as a user would, in an empty directory."""
+
+    def call(*args: str, timeout: float = 120, cwd: Path = tmp_path) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "oodbench", *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=cwd,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Put a distribution on the path: a module and its entry points, as an installer leaves them."""
+
+    def install(name: str, module: str, source: str, methods: str = "", datasets: str = "") -> None:
+        folder = tmp_path / f"site-{name}"
+        info = folder / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (folder / f"{module}.py").write_text(source)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[oodbench.methods]\n{methods}\n[oodbench.datasets]\n{datasets}\n")
+        monkeypatch.syspath_prepend(str(folder))
+
+    return install

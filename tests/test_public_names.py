@@ -1,0 +1,35 @@
+"""The public surface, pinned: a change here is a change for every plug-in author."""
+
+import subprocess
+import sys
+
+import oodbench
+
+NAMES = """Choice Dataset Environment Hparams Integer Leaderboard Linear LogUniform LossMethod Method Mlp OodbenchError
+Option Predictor Recipe Result Rows TrainingRows Uniform leaderboard run setting""".split()
+
+
+def test_public_names() -> None:
+    assert sorted(oodbench.__all__) == NAMES
+    assert all(hasattr(oodbench, name) for name in NAMES)
+
+
+def test_importing_oodbench_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, oodbench, oodbench.cli, oodbench_methods.fdro, oodbench_datasets.selection_bias\n"
+        "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy') if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_only_one_file_imports_ray_and_one_mlflow() -> None:
+    from pathlib import Path
+
+    sources = {path.name: path.read_text() for path in Path(oodbench.__file__).parent.rglob("*.py")}
+    for package, file in (("ray", "search.py"), ("mlflow", "tracking.py")):
+        users = [
+            name
+            for name, text in sources.items()
+            if any(line.split()[:2] in (["import", package], ["from", package]) for line in text.splitlines() if line)
+        ]
+        assert users == [file]
