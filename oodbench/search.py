@@ -180,14 +180,24 @@ def _check_reachable(address: str) -> None:
         host, port = parts.hostname, parts.port
         if host is None:
             raise ValueError
-        with socket.create_connection((host, port or 10001), timeout=CONNECT_SECONDS):
-            pass
+        with socket.create_connection((host, port or 10001), timeout=CONNECT_SECONDS) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") in ("0", ""):
+                _check_speaks_grpc(connection)
     except ValueError:
         raise Unreachable(f"--address {address!r} is not HOST:PORT.\nFor example --address 127.0.0.1:6379.") from None
     except OSError as error:
         raise Unreachable(
             f"no Ray cluster answers at {address}: {error}.\nStart one with `ray start --head`, or leave out --address."
         ) from None
+
+
+def _check_speaks_grpc(connection: socket.socket) -> None:
+    """Ray waits without end for a host that accepts connections and says nothing; a gRPC server greets at once."""
+    connection.settimeout(CONNECT_SECONDS)
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+    greeting = connection.recv(9)
+    if len(greeting) < 4 or greeting[3] != 4:  # the type of an HTTP/2 settings frame
+        raise OSError("what answers there is not Ray")
 
 
 def _first_error(results: Any) -> str:

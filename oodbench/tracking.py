@@ -12,16 +12,18 @@ import logging
 import math
 import os
 import platform
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from oodbench.dataset import Task
 from oodbench.errors import Unreachable
@@ -32,7 +34,7 @@ from oodbench.settings import as_dict
 if TYPE_CHECKING:
     import pandas as pd
 
-CONNECT_SECONDS = 5
+CONNECT_SECONDS = 10
 VERSIONED = ("oodbench", "torch", "numpy", "pandas", "ray", "mlflow")
 DATABASE = "mlflow.db"
 
@@ -63,9 +65,10 @@ class Record:
         self.directory = directory.resolve()
         self.embedded = tracking_uri is None
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"
+        self._client: Any = None
         if not self.embedded:
             _check_reachable(self.uri)
-        self._client: Any = None
+            _ = self.client  # a server that does not work is found out before anything starts
 
     @property
     def is_empty(self) -> bool:
@@ -84,7 +87,7 @@ class Record:
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
             except (MlflowException, OSError) as error:
-                first_line = str(error).strip().partition("\n")[0]
+                first_line = str(error).strip().partition("\n")[0][:160]
                 raise Unreachable(
                     f"the tracking store {self.uri} does not work: {first_line}\nCheck --tracking-uri, or leave it out."
                 ) from None
@@ -337,10 +340,11 @@ def _check_reachable(uri: str) -> None:
     if parts.scheme not in ("http", "https"):
         return
     try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
+        with urlopen(uri.rstrip("/") + "/health", timeout=CONNECT_SECONDS):
             pass
-    except (OSError, ValueError) as error:
+    except HTTPError:
+        return  # something answers; what it is, MLflow will find out
+    except (OSError, ValueError, HTTPException) as error:
         raise Unreachable(
             f"no tracking server answers at {uri}: {error}.\n"
             "Start it, correct --tracking-uri, or leave it out to use the embedded database."

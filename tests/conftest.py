@@ -22,7 +22,13 @@ def ray_address() -> Iterator[str]:
     """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too."""
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=100_000_000,  # a test reads all of it
+    )
     yield ray.get_runtime_context().gcs_address
     ray.shutdown()
 
@@ -41,13 +47,14 @@ class Done:
 def cli(tmp_path: Path) -> Callable[..., Done]:
     """Run `oodbench ...` as a user would, in an empty directory."""
 
-    def call(*args: str, timeout: float = 120, cwd: Path = tmp_path) -> Done:
+    def call(*args: str, timeout: float = 120, cwd: Path = tmp_path, environment: dict[str, str] | None = None) -> Done:
         done = subprocess.run(
             [sys.executable, "-m", "oodbench", *args],
             capture_output=True,
             text=True,
             timeout=timeout,
             cwd=cwd,
+            env={**os.environ, **(environment or {})},
             check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
@@ -56,10 +63,10 @@ def cli(tmp_path: Path) -> Callable[..., Done]:
 
 
 @pytest.fixture
-def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Put a distribution on the path: a module and its entry points, as an installer leaves them."""
 
-    def install(name: str, module: str, source: str, methods: str = "", datasets: str = "") -> None:
+    def install(name: str, module: str, source: str, methods: str = "", datasets: str = "") -> Path:
         folder = tmp_path / f"site-{name}"
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir(parents=True)
@@ -67,5 +74,6 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[oodbench.methods]\n{methods}\n[oodbench.datasets]\n{datasets}\n")
         monkeypatch.syspath_prepend(str(folder))
+        return folder
 
     return install

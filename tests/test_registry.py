@@ -9,7 +9,12 @@ import pytest
 from oodbench import registry
 from oodbench.errors import BrokenPlugin, UnknownName
 
-GOOD = "from oodbench import LossMethod\nclass Good(LossMethod):\n    def loss(self, rows, hp):\n        return rows.losses.mean(-1)\n"
+GOOD = """
+from oodbench import LossMethod
+class Good(LossMethod):
+    def loss(self, rows, hp):
+        return rows.losses.mean(-1)
+"""
 
 
 def test_first_party_plugins_come_through_the_same_door() -> None:
@@ -33,7 +38,7 @@ def test_unknown_names_get_a_suggestion() -> None:
         ("def Good(): pass\n", "is not a class"),
         ("from oodbench import Method\nclass Good(Method): pass\n", "defines neither fit nor fit_pack"),
         ("from oodbench import LossMethod\nclass Good(LossMethod): pass\n", "defines neither loss nor fit_pack"),
-        (GOOD + "    needs = {'test_environments'}\n", "needs test_environments, but a method can be told only environments"),
+        (GOOD + "    needs = {'test_environments'}\n", "needs test_environments, but a method can be told only"),
         (GOOD + "    space = {'rate': 3}\n", "space['rate'] is not a name with a dimension"),
         (GOOD + "    uses = {'alpha0'}\n", "uses alpha0, which its search space does not have"),
         (GOOD + "    def __init__(self, needed): pass\n", "cannot be made without arguments"),
@@ -51,6 +56,7 @@ def test_broken_methods_are_listed_with_the_reason(distribution: Callable[..., N
         registry.find("method", "odd")
 
 
+TEST = "def test(self, seed): return []"
 DATASET = """
 from dataclasses import dataclass
 from oodbench import Dataset, Environment
@@ -66,13 +72,13 @@ class Data(Dataset):
 @pytest.mark.parametrize(
     ("decorator", "task", "test", "reason"),
     [
-        ("", "task = 'regression'", "def test(self, seed): return []", "is not a frozen dataclass"),
-        ("@dataclass", "task = 'regression'", "def test(self, seed): return []", "is not a frozen dataclass"),
-        ("@dataclass(frozen=True)", "task = 'ranking'", "def test(self, seed): return []", "task is neither"),
-        ("@dataclass(frozen=True)", "pass", "def test(self, seed): return []", "task is neither"),
+        ("", "task = 'regression'", TEST, "is not a frozen dataclass"),
+        ("@dataclass", "task = 'regression'", TEST, "is not a frozen dataclass"),
+        ("@dataclass(frozen=True)", "task = 'ranking'", TEST, "task is neither"),
+        ("@dataclass(frozen=True)", "pass", TEST, "task is neither"),
         ("@dataclass(frozen=True)", "task = 'regression'", "pass", "does not define test"),
-        ("@dataclass(frozen=True)", "task = 'regression'; model = 'mlp'", "def test(self, seed): return []", "must be a model"),
-        ("@dataclass(frozen=True)", "rows: int; task = 'regression'", "def test(self, seed): return []", "default settings"),
+        ("@dataclass(frozen=True)", "task = 'regression'; model = 'mlp'", TEST, "must be a model"),
+        ("@dataclass(frozen=True)", "rows: int; task = 'regression'", TEST, "default settings"),
     ],
 )  # fmt: skip
 def test_broken_datasets_are_listed_with_the_reason(

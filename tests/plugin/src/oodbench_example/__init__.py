@@ -1,0 +1,1 @@
+"""A third party's plug-ins."""

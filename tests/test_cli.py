@@ -1,0 +1,236 @@
+"""The command line as a user meets it: real processes, real exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+Cli = Callable[..., Any]
+TINY = [
+    "--set", "majority=200", "--set", "minority=40", "--set", "test_rows=50", "--trials", "3", "--seeds", "2",
+]  # fmt: skip
+RUN = ["run", "--method", "erm", "--dataset", "selection_bias"]
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A host that accepts connections and never says a word."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(5)
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["run", "--method", "erm2", "--dataset", "selection_bias"], "there is no method 'erm2'. Did you mean 'erm'?"),
+        (["run", "--method", "erm", "--dataset", "selection_bais"], "Did you mean 'selection_bias'?"),
+        ([*RUN, "--set", "r9=1"], "has no setting 'r9'.\nIt has: r1=1.9"),
+        ([*RUN, "--set", "r1=abc"], "r1=abc is not a number.\nIt has: r1=1.9"),
+        ([*RUN, "--set", "r1"], "cannot be read.\nWrite it as NAME=VALUE"),
+        ([*RUN, "--set", "r1=0.5"], "need an absolute value above 1"),
+        ([*RUN, "--trials", "0"], "--trials must be at least 1"),
+        ([*RUN, "--seeds", "-2"], "--seeds must be at least 1"),
+        ([*RUN, "--selector", "best"], "there is no selector 'best'"),
+        ([*RUN, "--device", "tpu"], "there is no device 'tpu'"),
+        ([*RUN, "--model", "forest"], "there is no model 'forest'"),
+        ([*RUN, "--set-model", "width=3"], "model 'linear' has no setting 'width'"),
+        ([*RUN, "--set-training", "steps=0"], "steps must be at least 1"),
+        ([*RUN, "--set-training", "loss=cross_entropy"], "is for classification"),
+        ([*RUN, "--fix", "alpha0=0.1"], "there is no hyper-parameter 'alpha0'"),
+        ([*RUN, "--fix", "learning_rate=9"], "learning_rate=9 is outside its range"),
+        ([*RUN, "--fix", "fdro.alpha0=0.1"], "there is no method in --fix 'fdro'"),
+        ([*RUN, "--address", "127.0.0.1:1"], "no Ray cluster answers"),
+        ([*RUN, "--address", "nonsense"], "no Ray cluster answers"),
+        ([*RUN, "--tracking-uri", "http://127.0.0.1:1"], "no tracking server answers"),
+        ([*RUN, "--tracking-uri", "nonsense://x"], "does not work"),
+        (["show", "ermm"], "Did you mean 'erm'?"),
+        (["leaderboard", "selection_bias"], "there are no studies"),
+        (["leaderboard", "selection_bias", "--format", "pdf"], "there is no format 'pdf'"),
+        (["leaderboard", "nothing"], "there is no dataset 'nothing'"),
+        (["ui"], "there is no record"),
+        (["check", "no-such-package"], "is installed"),
+        (["check", "numpy"], "has no entry points"),
+        (["new", "thing", "x"], "there is no kind of plug-in 'thing'"),
+        (["new", "method", "Not Snake"], "not a name in snake case"),
+    ],
+)
+def test_mistakes_get_two_lines_and_exit_code_2(cli: Cli, tmp_path: Path, arguments: list[str], expected: str) -> None:
+    started = time.monotonic()
+    done = cli(*arguments)
+    assert expected in done.err
+    assert done.code == 2
+    assert len(done.err.strip().splitlines()) <= 2
+    assert "Traceback" not in done.err + done.out
+    assert list(tmp_path.iterdir()) == []  # nothing half-written
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["run", "--trials", "many"], ["fly"], ["run", "--wings"]])
+def test_misused_options_get_exit_code_2(cli: Cli, arguments: list[str]) -> None:
+    done = cli(*arguments)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+
+
+def test_a_gpu_that_is_not_there(cli: Cli) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA GPU")
+    done = cli(*RUN, "--device", "cuda")
+    assert (done.code, done.err) == (
+        2, "error: --device cuda, but there is no CUDA GPU here.\nUse --device auto or --device cpu.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["--address=127.0.0.1:{}", "--tracking-uri=http://127.0.0.1:{}"])
+def test_hosts_that_never_answer(cli: Cli, silent_port: int, option: str) -> None:
+    started = time.monotonic()
+    done = cli(*RUN, option.format(silent_port))
+    assert done.code == 2
+    assert "answers at" in done.err
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("command", ["run", "list", "show", "leaderboard", "ui", "check", "new"])
+def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
+    done = cli(command, "--help")
+    assert done.code == 0
+    assert "Example: oodbench" in done.out
+
+
+def test_list_and_show(cli: Cli) -> None:
+    listed = cli("list")
+    assert listed.code == 0
+    assert re.search(r"method +fdro +oodbench", listed.out)
+    names = {entry["name"] for entry in cli("list", "--json").json()}
+    assert {"erm", "fdro", "selection_bias", "spurious_correlation"} <= names
+    shown = cli("show", "selection_bias")
+    assert "selection of the majority group" in shown.out
+    assert cli("show", "fdro", "--json").json()["uses_if_the_dataset_tells"] == ["alpha0"]
+
+
+def test_a_run_from_cold_to_the_leaderboard_and_the_page(cli: Cli, tmp_path: Path) -> None:
+    done = cli("run", "--method", "erm", "--method", "fdro", "--dataset", "selection_bias", *TINY)
+    assert done.code == 0, done.err
+    assert "12 of 12 trainings" in done.err
+    assert re.search(r"│ fdro +│", done.out)
+    assert not _ray_processes(tmp_path)
+    board = cli("leaderboard", "selection_bias", *TINY[:6])
+    assert board.out == done.out
+    markdown = cli("leaderboard", "selection_bias", *TINY[:6], "--format", "md").out
+    assert markdown.startswith("**selection_bias majority=200 minority=40 test_rows=50**")
+    rows = cli("leaderboard", "selection_bias", *TINY[:6], "--json").json()["rows"]
+    assert {row["method"] for row in rows} == {"erm", "fdro"}
+    _look_at_the_page(tmp_path)
+
+
+def _look_at_the_page(directory: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    page = subprocess.Popen(
+        [sys.executable, "-m", "oodbench", "ui", "--port", str(port)], cwd=directory, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert page.stderr is not None
+        address = page.stderr.readline().strip()
+        assert re.fullmatch(rf"http://127.0.0.1:{port}/#/experiments/\d+/runs", address)
+        with urlopen(f"http://127.0.0.1:{port}/", timeout=30) as answer:
+            assert b"MLflow" in answer.read()
+    finally:
+        page.send_signal(signal.SIGINT)
+        assert page.wait(timeout=20) == 0
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _ray_processes(directory: Path) -> list[str]:
+    """Processes whose working directory is the test's: what a run left behind."""
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.joinpath("cwd").resolve() == directory and int(process.name) != os.getpid():
+                left.append(process.joinpath("cmdline").read_text())
+        except OSError:
+            continue
+    return left
+
+
+def test_a_stopped_run_continues_to_the_same_table(cli: Cli, ray_address: str, tmp_path: Path) -> None:
+    command = [
+        "run", "--method", "erm", "--dataset", "selection_bias", "--trials", "16", "--seeds", "16", "--json",
+        "--set-training", "steps=3000", "--address", ray_address,
+    ]  # fmt: skip
+    running = subprocess.Popen(
+        [sys.executable, "-m", "oodbench", *command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    seen = []
+    for line in running.stderr:
+        seen.append(line)
+        if " of 256 trainings" in line:
+            break
+    running.send_signal(signal.SIGINT)
+    _, rest = running.communicate(timeout=60)
+    assert running.returncode == 130, "".join(seen) + rest
+    assert re.search(r"error: stopped\. [1-4] of 4 packs are saved", rest)
+    assert "The same command continues from there." in rest
+    again = cli(*command)
+    assert again.code == 0, again.err
+    assert "trainings are there from an earlier run" in again.err
+    (tmp_path / "other").mkdir()
+    undisturbed = cli(*command, cwd=tmp_path / "other")
+    numbers = [[(row["method"], row["metrics"]) for row in done.json()[0]["rows"]] for done in (again, undisturbed)]
+    assert numbers[0] == numbers[1]
+
+
+NAN = """
+from oodbench import LossMethod
+class Nan(LossMethod):
+    "Never a number."
+    def loss(self, rows, hp):
+        return rows.losses.mean(-1) * float("nan")
+"""
+
+
+def test_failures_during_work_get_exit_code_1_and_spare_the_others(
+    cli: Cli, tmp_path: Path, distribution: Callable[..., Path]
+) -> None:
+    folder = distribution("nan", "nan_plugin", NAN, methods="nan = nan_plugin:Nan")
+    done = cli(*RUN, "--method", "nan", *TINY, environment={"PYTHONPATH": str(folder)})
+    assert done.code == 1, done.err
+    assert re.search(r"│ nan +│ +failed │ +failed │ +failed │ +3 × 2 │ nothing +│ 6 of 6", done.out)
+    assert re.search(r"│ erm +│ +\d", done.out)
+    assert "failed nan on selection_bias" in done.err
+    assert "training diverged" in done.err
+    assert "Traceback" not in done.err + done.out
+
+
+def test_new_plugins_are_installable_in_name_and_form(cli: Cli, tmp_path: Path) -> None:
+    for kind in ("method", "dataset"):
+        done = cli("new", kind, f"my_{kind}")
+        assert done.code == 0
+        source = (tmp_path / f"my_{kind}" / "src" / f"my_{kind}" / "__init__.py").read_text()
+        assert f"class My{kind.capitalize()}(" in source
+        assert (
+            f'my_{kind} = "my_{kind}:My{kind.capitalize()}"' in (tmp_path / f"my_{kind}" / "pyproject.toml").read_text()
+        )
+    assert cli("new", "method", "my_method").code == 2

@@ -1,0 +1,88 @@
+"""A third party's distribution, installed for real on top of the project, then listed, checked and run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+PLUGIN = Path(__file__).parent / "plugin"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment that sees the project and its dependencies through a path file."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    site = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
+    # addsitedir, not a bare path: it also follows the path files of an editable install
+    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (Path(site.strip()) / "below.pth").write_text(line)
+    return python
+
+
+def install(python: Path, source: Path, work: Path) -> None:
+    copy = work / source.name  # the build leaves nothing in the source tree
+    subprocess.run(["cp", "-r", str(source), str(copy)], check=True)
+    command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet", str(copy)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def installed(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    install(python, PLUGIN, tmp_path_factory.mktemp("source"))
+    return python
+
+
+def oodbench(python: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [python, "-m", "oodbench", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=cwd, check=False)
+
+
+def test_it_is_listed(installed: Path, tmp_path: Path) -> None:
+    listed = {entry["name"]: entry for entry in json.loads(oodbench(installed, "list", "--json", cwd=tmp_path).stdout)}
+    for name in ("vrex", "mean_rule", "tilted"):
+        assert listed[name]["source"] == "oodbench-example"
+        assert listed[name]["broken"] is None
+    assert listed["erm"]["source"] == "oodbench"
+
+
+def test_it_is_checked(installed: Path, tmp_path: Path) -> None:
+    done = oodbench(installed, "check", "oodbench-example", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ok     method vrex: gives the same result alone or in a pack" in done.stdout
+    assert "ok     dataset tilted: keeps test rows out of training and validation" in done.stdout
+
+
+def test_it_runs_beside_the_projects_own(installed: Path, tmp_path: Path) -> None:
+    done = oodbench(
+        installed, "run", "--method", "vrex", "--method", "mean_rule", "--method", "erm", "--dataset", "tilted",
+        "--set", "rows=200", "--trials", "4", "--seeds", "3", "--json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (board,) = json.loads(done.stdout)
+    errors = {row["method"]: row["metrics"]["mean_error"]["value"] for row in board["rows"]}
+    assert errors["vrex"] < errors["erm"]  # it knows the groups, and the spurious slope hurts
+    assert {row["method"]: row["information"] for row in board["rows"]}["vrex"] == "environments"
+
+
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_a_new_plugin_installs_and_passes_its_own_test(python: Path, tmp_path: Path, kind: str) -> None:
+    name = f"fresh_{kind}"
+    assert oodbench(python, "new", kind, name, cwd=tmp_path).returncode == 0
+    (tmp_path / "built").mkdir()
+    install(python, tmp_path / name, tmp_path / "built")
+    done = oodbench(python, "check", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tested = subprocess.run(
+        [python, "-m", "pytest", "-q", str(tmp_path / name), "-p", "no:cacheprovider"],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
+    assert sys.version_info >= (3, 11)
