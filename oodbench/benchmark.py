@@ -168,6 +168,8 @@ class _Run:
                 self.progress.stage("starting Ray" if self.address is None else "connecting")
                 stack.enter_context(cluster(self.address))
                 self._search(pending, opening)
+            else:
+                self.progress.stage("all of it is in the record already, --fresh runs it again")
         return Result(studies, self.failures, self.record)
 
     def _unfinished(self, studies: list[Study], opening: Future[Any]) -> list[Study]:
@@ -177,7 +179,7 @@ class _Run:
     def _search(self, studies: list[Study], opening: Future[Any]) -> None:
         """Run the packs that are not finished yet; conclude each study when its last pack is there."""
         from oodbench.packstore import PackStore
-        from oodbench.search import run_jobs
+        from oodbench.search import Job, run_jobs
 
         stores = {study.identity: PackStore(self.directory, study) for study in studies}
         by_identity = {study.identity: study for study in studies}
@@ -185,9 +187,8 @@ class _Run:
             for store in stores.values():
                 store.discard()
         results = {study.identity: stores[study.identity].load() for study in studies}
-        data = {(study.identity, seed): study.search_data(seed) for study in studies for seed in study.seeds}
         jobs = [
-            (pack, study.method, study.setup, {seed: data[study.identity, seed] for seed in pack.seeds})
+            Job(pack, study.method, study.setup, {seed: study.search_data(seed) for seed in pack.seeds})
             for study in studies
             for pack in study.packs
             if pack.index not in results[study.identity]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oodbench.dataset import Dataset
-from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, UserError
+from oodbench.errors import BrokenPlugin, InvalidSetting, OodbenchError, UnknownName, UserError, WorkError
 from oodbench.method import Method
 from oodbench.models import FAMILIES, Model
 from oodbench.recipe import Recipe
@@ -15,7 +15,7 @@ from oodbench.registry import Kind, fault_of, find
 from oodbench.select import check_selector
 from oodbench.settings import configure
 from oodbench.space import Value, parse_value
-from oodbench.study import Budget, Study, Training, data_seeds, setting_name
+from oodbench.study import Budget, SharedData, Study, data_seeds, setting_name
 from oodbench.trial import Setup
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -70,7 +70,15 @@ def plan(request: Request, device: str) -> list[Study]:
     studies = []
     for dataset_name, dataset_class in _resolve("dataset", request.datasets):
         dataset = configure(dataset_class, request.settings, f"dataset {dataset_name!r}")
-        training = Training(dataset, data_seeds(budget))
+        try:
+            training = SharedData(dataset, data_seeds(budget))
+        except OodbenchError:
+            raise
+        except Exception as error:
+            raise WorkError(
+                f"dataset {dataset_name!r} could not make its data: {type(error).__name__}: {error}\n"
+                f"`oodbench check {dataset_class.__module__.partition('.')[0]}` may tell more."
+            ) from error
         for method_name, method_class in _resolve("method", request.methods):
             method = method_class()
             study = Study(

@@ -16,14 +16,14 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from oodbench.errors import Interrupted, Unreachable, WorkError
+from oodbench.errors import Interrupted, Unreachable
 from oodbench.method import Method
 from oodbench.trial import Pack, PackResult, Setup
-from oodbench.worker import SearchData, run_pack
+from oodbench.worker import run_pack
 
 CONNECT_SECONDS = 5
 RETRIES = 2  # of a pack whose worker died
@@ -37,7 +37,7 @@ class Job:
     pack: Pack
     method: Method
     setup: Setup
-    data: Mapping[int, Any]  # seed -> reference to SearchData in the object store
+    data: Mapping[int, Any]  # seed -> SearchData; on the way to a worker, a reference to it in the object store
 
 
 @contextlib.contextmanager
@@ -88,25 +88,19 @@ def resolve_device(device: str, address: str | None) -> str:
     return "cuda" if found else "cpu"
 
 
-def run_jobs(
-    jobs: Sequence[tuple[Pack, Method, Setup, Mapping[int, SearchData]]],
-    on_result: Callable[[Pack, PackResult], None],
-) -> None:
-    """Run every pack and hand each result to `on_result` in this process, as it arrives."""
+def run_jobs(jobs: Sequence[Job], on_result: Callable[[Pack, PackResult], None]) -> None:
+    """Run every pack and hand each result to `on_result` in this process, as it arrives.
+
+    A pack whose worker dies again and again comes back as failed, and the others go on.
+    """
     import ray
     from ray import tune
 
-    stored: dict[int, Any] = {}  # id of a SearchData -> its reference: shared by all packs of that seed
-
-    def reference(data: SearchData) -> Any:
-        if id(data) not in stored:
-            stored[id(data)] = ray.put(data)
-        return stored[id(data)]
-
-    placed = [
-        Job(pack, method, setup, {seed: reference(part) for seed, part in data.items()})
-        for pack, method, setup, data in jobs
-    ]
+    # what is the same for several packs is stored once
+    stored = {
+        id(data): ray.put(data) for data in {id(part): part for job in jobs for part in job.data.values()}.values()
+    }
+    placed = [replace(job, data={seed: stored[id(part)] for seed, part in job.data.items()}) for job in jobs]
     arrived: set[int] = set()
 
     class Deliver(tune.Callback):
@@ -119,10 +113,8 @@ def run_jobs(
         def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
             trial.last_result.pop("pack", None)  # delivered: Tune need not keep it
 
-        def __reduce__(
-            self,
-        ) -> tuple[type, tuple[()]]:  # Tune saves its callbacks; this one has no state to save
-            return (tune.Callback, ())
+        def __reduce__(self) -> tuple[type, tuple[()]]:
+            return (tune.Callback, ())  # Tune saves its callbacks; this one has no state to save
 
     resources: dict[str, float] = {"cpu": 1}
     if any(job.setup.device == "cuda" for job in placed):
@@ -139,8 +131,11 @@ def run_jobs(
                 failure_config=tune.FailureConfig(max_failures=RETRIES),
             ),
         ).fit()
-    if results.num_errors:
-        raise WorkError(f"{results.num_errors} packs failed on their workers: {_first_error(results)}")
+    for result in (results[index] for index in range(len(results))):
+        if result.error is not None and result.config is not None:
+            number = result.config["number"]
+            arrived.add(number)
+            on_result(placed[number].pack, _lost(placed[number], result.error))
     if len(arrived) < len(placed):
         raise Interrupted(f"stopped with {len(arrived)} of {len(placed)} packs finished.")
 
@@ -200,8 +195,11 @@ def _check_speaks_grpc(connection: socket.socket) -> None:
         raise OSError("what answers there is not Ray")
 
 
-def _first_error(results: Any) -> str:
-    return str(next(iter(results.errors), "unknown")).strip().rpartition("\n")[2]
+def _lost(job: Job, error: Exception) -> PackResult:
+    last_line = str(error).strip().rpartition("\n")[2]
+    reason = f"the worker failed {RETRIES + 1} times: {last_line}"
+    trials = range(len(job.pack.trials))
+    return PackResult([None for _ in trials], [], dict.fromkeys(trials, reason), device=job.setup.device)
 
 
 def _quieten() -> None:

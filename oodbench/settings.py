@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from oodbench.errors import InvalidSetting, UserError
 
 T = TypeVar("T")
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def setting(default: Any, help: str) -> Any:
@@ -122,11 +123,7 @@ def _convert(kind: Any, value: Any) -> Any:
             value = [value]
         return tuple(_convert(get_args(kind)[0], part) for part in value)
     if kind is bool:
-        return (
-            {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[str(value).lower()]
-            if str(value).lower() in {"true", "yes", "1", "false", "no", "0"}
-            else _reject()
-        )
+        return _BOOLEANS[str(value).lower()] if str(value).lower() in _BOOLEANS else _reject()
     if kind is NoneType:
         return None if value is None or str(value).lower() == "none" else _reject()
     if kind is int:

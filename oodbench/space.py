@@ -35,7 +35,9 @@ class Dimension(ABC):
 
 
 @dataclass(frozen=True)
-class Uniform(Dimension):
+class _Range(Dimension):
+    """Numbers from low to high, both included."""
+
     low: float
     high: float
     default: float
@@ -43,56 +45,50 @@ class Uniform(Dimension):
     def __post_init__(self) -> None:
         _check_default(self)
 
+    def parse(self, value: Any) -> float:
+        number = float(value)
+        if not self.low <= number <= self.high:
+            raise ValueError
+        return number
+
+
+class Uniform(_Range):
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.uniform(self.low, self.high))
-
-    def parse(self, value: Any) -> float:
-        return _within(float(value), self.low, self.high)
 
     def __str__(self) -> str:
         return f"{self.low:g} to {self.high:g}"
 
 
-@dataclass(frozen=True)
-class LogUniform(Dimension):
-    low: float
-    high: float
-    default: float
+class LogUniform(_Range):
+    """Uniform on the log scale."""
 
     def __post_init__(self) -> None:
         if not self.low > 0:
             raise ValueError("LogUniform needs a positive lower end")
-        _check_default(self)
+        super().__post_init__()
 
     def draw(self, rng: np.random.Generator) -> float:
         return float(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
-
-    def parse(self, value: Any) -> float:
-        return _within(float(value), self.low, self.high)
 
     def __str__(self) -> str:
         return f"{self.low:g} to {self.high:g}, log scale"
 
 
-@dataclass(frozen=True)
-class Integer(Dimension):
-    low: int
-    high: int
-    default: int
-
-    def __post_init__(self) -> None:
-        _check_default(self)
+class Integer(_Range):
+    """Whole numbers."""
 
     def draw(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(self.low, self.high, endpoint=True))
+        return int(rng.integers(int(self.low), int(self.high), endpoint=True))
 
     def parse(self, value: Any) -> int:
-        if float(value) != int(float(value)):
+        number = super().parse(value)
+        if not number.is_integer():
             raise ValueError
-        return int(_within(int(float(value)), self.low, self.high))
+        return int(number)
 
     def __str__(self) -> str:
-        return f"whole numbers {self.low} to {self.high}"
+        return f"whole numbers {self.low:g} to {self.high:g}"
 
 
 class Choice(Dimension):
@@ -166,12 +162,6 @@ def _equals(text: Any, number: float) -> bool:
         return float(text) == number
     except (ValueError, TypeError):
         return False
-
-
-def _within(value: float, low: float, high: float) -> float:
-    if not low <= value <= high:
-        raise ValueError
-    return value
 
 
 def _check_default(dimension: Dimension) -> None:

@@ -27,7 +27,7 @@ class Budget:
     seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
 
 
-class Training:
+class SharedData:
     """The training and validation data of a dataset setting, made once for all methods that are compared on it."""
 
     def __init__(self, dataset: Dataset, seeds: list[int]) -> None:
@@ -37,19 +37,19 @@ class Training:
         self.fingerprint = fingerprint(
             environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
-        self._pooled: dict[tuple[int, bool], TrainingRows] = {}
+        self._for_search: dict[tuple[int, bool], SearchData] = {}
 
     @property
     def labelled(self) -> bool:
         return all(len(environments) > 1 for environments in self.train.values())
 
-    def rows(self, seed: int, labelled: bool) -> TrainingRows:
-        if (seed, labelled) not in self._pooled:
+    def for_search(self, seed: int, labelled: bool) -> SearchData:
+        """All that a worker gets of a seed, made once; environment labels only where they are needed."""
+        if (seed, labelled) not in self._for_search:
             data = self.dataset
-            self._pooled[seed, labelled] = TrainingRows.pooled(
-                self.train[seed], data.task, data.classes, labelled, data.columns
-            )
-        return self._pooled[seed, labelled]
+            rows = TrainingRows.pooled(self.train[seed], data.task, data.classes, labelled, data.columns)
+            self._for_search[seed, labelled] = SearchData(rows, self.validation[seed])
+        return self._for_search[seed, labelled]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Study:
     setup: Setup
     budget: Budget
     selector: str
-    training: Training
+    training: SharedData
     fixed: Mapping[str, Value] = field(default_factory=dict)  # by the user
 
     def check(self) -> None:
@@ -114,7 +114,6 @@ class Study:
 
     @cached_property
     def packs(self) -> list[Pack]:
-        labelled = "environments" in self.method.needs
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
             Trial(index, hparams, seed, training_entropy(self.method_name, index, seed))
@@ -123,22 +122,20 @@ class Study:
         ]
 
         def shape(trial: Trial) -> tuple[int, int]:
-            rows, features = self.training.rows(trial.seed, labelled).x.shape
+            rows, features = self.search_data(trial.seed).train.x.shape
             return rows, features
 
         def alike(trial: Trial) -> tuple[Any, ...]:
             return (*shape(trial), *(trial.hparams[name] for name in shared))
 
         def capacity(trial: Trial) -> int:
-            outputs = self.training.rows(trial.seed, labelled).outputs
+            outputs = self.search_data(trial.seed).train.outputs
             return self.method.pack_capacity(*shape(trial), outputs, self.setup)
 
         return divide(self.identity, trials, alike, capacity)
 
     def search_data(self, seed: int) -> SearchData:
-        """All that a worker gets of a seed; environment labels only where the method needs them."""
-        labelled = "environments" in self.method.needs
-        return SearchData(self.training.rows(seed, labelled), self.training.validation[seed])
+        return self.training.for_search(seed, "environments" in self.method.needs)
 
     @property
     def label(self) -> str:

@@ -9,16 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import math
 import os
-import platform
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.client import HTTPException
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -26,8 +22,8 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from oodbench.dataset import Task
-from oodbench.errors import Unreachable
-from oodbench.metrics import summarize
+from oodbench.entries import configuration_metrics, study_metrics, study_params, study_tags, write_artifacts
+from oodbench.errors import Unreachable, WorkError
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
 
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONNECT_SECONDS = 10
-VERSIONED = ("oodbench", "torch", "numpy", "pandas", "ray", "mlflow")
 DATABASE = "mlflow.db"
 
 
@@ -87,9 +82,9 @@ class Record:
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
             except (MlflowException, OSError) as error:
-                first_line = str(error).strip().partition("\n")[0][:160]
                 raise Unreachable(
-                    f"the tracking store {self.uri} does not work: {first_line}\nCheck --tracking-uri, or leave it out."
+                    f"the tracking store {self.uri} does not work: {_first_line(error)}\n"
+                    "Check --tracking-uri, or leave it out."
                 ) from None
             self._client = client
         return self._client
@@ -107,7 +102,11 @@ class Record:
 
     def experiment_id(self, setting: str) -> str | None:
         experiment = self.client.get_experiment_by_name(setting)
-        return None if experiment is None else str(experiment.experiment_id)
+        if experiment is None:
+            return None
+        if experiment.lifecycle_stage == "deleted":  # through the page; its name stays taken
+            self.client.restore_experiment(experiment.experiment_id)
+        return str(experiment.experiment_id)
 
     def finished(self, study: str) -> bool:
         """Whether a study of that identity is in the record, whole."""
@@ -131,8 +130,19 @@ class Record:
             for experiment in self.client.search_experiments(filter_string="tags.`oodbench.dataset` != ''")
         ]
 
-    def write(self, outcome: Outcome) -> str:
-        """The parent run of the study, its children and its artifacts; returns the parent's id."""
+    def write(self, outcome: Outcome) -> None:
+        """The parent run of the study, its children and its artifacts."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            self._write(outcome)
+        except (MlflowException, OSError) as error:
+            raise WorkError(
+                f"{outcome.study.label} could not be recorded in {self.uri}: {_first_line(error)}\n"
+                "Its results are kept: the same command records them."
+            ) from error
+
+    def _write(self, outcome: Outcome) -> None:
         from mlflow.entities import Metric, Param, RunTag
 
         study, client = outcome.study, self.client
@@ -146,9 +156,9 @@ class Record:
         ).info.run_id
         client.log_batch(
             parent,
-            metrics=[Metric(key, value, now, 0) for key, value in _study_metrics(outcome).items()],
-            params=[Param(key, str(value)) for key, value in _study_params(outcome).items()],
-            tags=[RunTag(key, str(value)) for key, value in _study_tags(outcome).items()],
+            metrics=[Metric(key, value, now, 0) for key, value in study_metrics(outcome).items()],
+            params=[Param(key, str(value)) for key, value in study_params(outcome).items()],
+            tags=[RunTag(key, str(value)) for key, value in study_tags(outcome).items()],
         )
         for configuration in range(len(study.configurations)):
             child = client.create_run(
@@ -156,7 +166,7 @@ class Record:
                 run_name=f"{study.method_name} {configuration}",
                 tags={"mlflow.parentRunId": parent, "oodbench.kind": "configuration"},
             ).info.run_id
-            metrics, failed = _configuration_metrics(outcome, configuration)
+            metrics, failed = configuration_metrics(outcome, configuration)
             client.log_batch(
                 child,
                 metrics=[Metric(key, value, now, 0) for key, value in metrics.items()],
@@ -164,10 +174,9 @@ class Record:
             )
             client.set_terminated(child, "FAILED" if failed else "FINISHED")
         with tempfile.TemporaryDirectory() as folder:
-            _write_artifacts(outcome, Path(folder))
+            write_artifacts(outcome, Path(folder))
             client.log_artifacts(parent, folder)
         client.set_terminated(parent, "FAILED" if outcome.error else "FINISHED")
-        return str(parent)
 
     def _ensure_experiment(self, outcome: Outcome) -> str:
         from mlflow.exceptions import MlflowException
@@ -236,103 +245,8 @@ class Record:
         )
 
 
-def _study_metrics(outcome: Outcome) -> dict[str, float]:
-    ledger = outcome.ledger
-    metrics: dict[str, float] = {
-        key: ledger[key] for key in ("trainings", "failed_trainings", "gradient_steps", "row_visits", "seconds")
-    }
-    if outcome.selection:
-        metrics["validation_score"] = outcome.selection.score
-        summary = summarize(outcome.results, outcome.study.dataset.task)
-        for name in summary:
-            metrics[str(name)] = float(summary[name].mean())
-            metrics[f"{name}_spread"] = float(summary[name].std(ddof=1))
-    return {key: value for key, value in metrics.items() if math.isfinite(value)}
-
-
-def _study_params(outcome: Outcome) -> dict[str, Any]:
-    study = outcome.study
-    params: dict[str, Any] = {"method": study.method_name, "dataset": study.dataset_name}
-    params |= as_dict(study.dataset)
-    params |= {"model": study.setup.model.name}
-    params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
-    params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
-    params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
-    params |= {"selector": study.selector, "device": study.setup.device}
-    if outcome.selection:
-        chosen = study.configurations[outcome.selection.configuration]
-        params |= {"chosen": outcome.selection.configuration}
-        params |= {f"chosen.{key}": value for key, value in chosen.items()}
-    return params
-
-
-def _study_tags(outcome: Outcome) -> dict[str, Any]:
-    study = outcome.study
-    tags = {
-        "oodbench.method": study.method_name,
-        "oodbench.dataset": study.dataset_name,
-        "oodbench.label": study.label,
-        "oodbench.task": study.dataset.task,
-        "oodbench.fingerprint": study.training.fingerprint,
-        "oodbench.information": ", ".join(study.information),
-        "oodbench.git_commit": _git_commit(),
-        "oodbench.python": platform.python_version(),
-    }
-    tags |= {f"oodbench.version.{package}": version(package) for package in VERSIONED}
-    if outcome.opening:
-        tags["oodbench.test_opened_at"] = outcome.opening.opened_at
-        tags["oodbench.test_fingerprint"] = outcome.opening.test_fingerprint
-        tags["oodbench.test_opened_before_selection"] = str(outcome.opening.before_selection).lower()
-    if outcome.error:
-        tags["oodbench.error"] = outcome.error[:4000]
-    return tags
-
-
-def _configuration_metrics(outcome: Outcome, configuration: int) -> tuple[dict[str, float], bool]:
-    failed = sum(failure["configuration"] == configuration for failure in outcome.failures)
-    results = outcome.results
-    scores = results[(results["part"] == "validation") & (results["configuration"] == configuration)]
-    metrics = {"failed_trainings": float(failed)}
-    if not scores.empty:
-        by_seed = scores.groupby("seed")["error"]
-        metrics["validation_mean_error"] = float(by_seed.mean().mean())
-        metrics["validation_worst_error"] = float(by_seed.max().mean())
-    if outcome.selection:
-        metrics["chosen"] = float(outcome.selection.configuration == configuration)
-    return {key: value for key, value in metrics.items() if math.isfinite(value)}, failed > 0
-
-
-def _write_artifacts(outcome: Outcome, folder: Path) -> None:
-    from safetensors.numpy import save_file
-
-    outcome.results.to_parquet(folder / "results.parquet", index=False)
-    documents: dict[str, Any] = {
-        "ledger": outcome.ledger,
-        "failures": outcome.failures,
-        "configurations": outcome.study.configurations,
-    }
-    if outcome.selection and outcome.opening:
-        documents |= {"selection": outcome.selection.as_dict(), "opening": asdict(outcome.opening)}
-    for name, content in documents.items():
-        (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
-    (folder / "models").mkdir()
-    for seed, model in outcome.models.items():
-        parameters = getattr(model, "parameters", None)
-        if parameters is not None:  # foreign predictors have no form that is safe to load, and are not stored
-            save_file(
-                {"parameters": parameters},
-                folder / "models" / f"seed-{seed}.safetensors",
-                metadata={"family": model.model.name, **{k: str(v) for k, v in as_dict(model.model).items()}},  # type: ignore[attr-defined]
-            )
-
-
-def _git_commit() -> str:
-    """The commit of the working directory, if it is one of a repository."""
-    try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:160]
 
 
 def _check_reachable(uri: str) -> None:

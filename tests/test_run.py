@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -168,6 +170,20 @@ def test_trainings_that_diverge_are_failures_and_the_rest_goes_on(tmp_path: Path
     assert rows["erm"].failed_trainings == 0
     (name,) = result.failures
     assert name.startswith("alwaysdiverges on selection_bias")
+
+
+class KillsItsWorker(Method):
+    """As the out-of-memory killer would."""
+
+    def fit(self, train: TrainingRows, hparams: Mapping[str, Any], seed: int) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_fails_its_pack_and_the_rest_goes_on(tmp_path: Path) -> None:
+    result = run([KillsItsWorker, "erm"], directory=tmp_path, seeds=1)
+    rows = {row.label: row for row in result.leaderboard().rows}
+    assert "the worker failed 3 times" in rows["killsitsworker"].failure
+    assert rows["erm"].cells["mean_error"].value is not None
 
 
 class NearestMean(Method):

@@ -1,0 +1,117 @@
+"""What the record says of a study: metrics, parameters, tags and artifacts."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import subprocess
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from oodbench.metrics import summarize
+from oodbench.outcome import Outcome
+from oodbench.settings import as_dict
+
+VERSIONED = ("oodbench", "torch", "numpy", "pandas", "ray", "mlflow")
+
+
+def study_metrics(outcome: Outcome) -> dict[str, float]:
+    ledger = outcome.ledger
+    metrics: dict[str, float] = {
+        key: ledger[key] for key in ("trainings", "failed_trainings", "gradient_steps", "row_visits", "seconds")
+    }
+    if outcome.selection:
+        metrics["validation_score"] = outcome.selection.score
+        summary = summarize(outcome.results, outcome.study.dataset.task)
+        for name in summary:
+            metrics[str(name)] = float(summary[name].mean())
+            metrics[f"{name}_spread"] = float(summary[name].std(ddof=1))
+    return {key: value for key, value in metrics.items() if math.isfinite(value)}
+
+
+def study_params(outcome: Outcome) -> dict[str, Any]:
+    study = outcome.study
+    params: dict[str, Any] = {"method": study.method_name, "dataset": study.dataset_name}
+    params |= as_dict(study.dataset)
+    params |= {"model": study.setup.model.name}
+    params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
+    params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
+    params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
+    params |= {"selector": study.selector, "device": study.setup.device}
+    if outcome.selection:
+        chosen = study.configurations[outcome.selection.configuration]
+        params |= {"chosen": outcome.selection.configuration}
+        params |= {f"chosen.{key}": value for key, value in chosen.items()}
+    return params
+
+
+def study_tags(outcome: Outcome) -> dict[str, Any]:
+    study = outcome.study
+    tags = {
+        "oodbench.method": study.method_name,
+        "oodbench.dataset": study.dataset_name,
+        "oodbench.label": study.label,
+        "oodbench.task": study.dataset.task,
+        "oodbench.fingerprint": study.training.fingerprint,
+        "oodbench.information": ", ".join(study.information),
+        "oodbench.git_commit": _git_commit(),
+        "oodbench.python": platform.python_version(),
+    }
+    tags |= {f"oodbench.version.{package}": version(package) for package in VERSIONED}
+    if outcome.opening:
+        tags["oodbench.test_opened_at"] = outcome.opening.opened_at
+        tags["oodbench.test_fingerprint"] = outcome.opening.test_fingerprint
+        tags["oodbench.test_opened_before_selection"] = str(outcome.opening.before_selection).lower()
+    if outcome.error:
+        tags["oodbench.error"] = outcome.error[:4000]
+    return tags
+
+
+def configuration_metrics(outcome: Outcome, configuration: int) -> tuple[dict[str, float], bool]:
+    failed = sum(failure["configuration"] == configuration for failure in outcome.failures)
+    results = outcome.results
+    scores = results[(results["part"] == "validation") & (results["configuration"] == configuration)]
+    metrics = {"failed_trainings": float(failed)}
+    if not scores.empty:
+        by_seed = scores.groupby("seed")["error"]
+        metrics["validation_mean_error"] = float(by_seed.mean().mean())
+        metrics["validation_worst_error"] = float(by_seed.max().mean())
+    if outcome.selection:
+        metrics["chosen"] = float(outcome.selection.configuration == configuration)
+    return {key: value for key, value in metrics.items() if math.isfinite(value)}, failed > 0
+
+
+def write_artifacts(outcome: Outcome, folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    outcome.results.to_parquet(folder / "results.parquet", index=False)
+    documents: dict[str, Any] = {
+        "ledger": outcome.ledger,
+        "failures": outcome.failures,
+        "configurations": outcome.study.configurations,
+    }
+    if outcome.selection and outcome.opening:
+        documents |= {"selection": outcome.selection.as_dict(), "opening": asdict(outcome.opening)}
+    for name, content in documents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
+    (folder / "models").mkdir()
+    for seed, model in outcome.models.items():
+        parameters = getattr(model, "parameters", None)
+        if parameters is not None:  # foreign predictors have no form that is safe to load, and are not stored
+            save_file(
+                {"parameters": parameters},
+                folder / "models" / f"seed-{seed}.safetensors",
+                metadata={"family": model.model.name, **{k: str(v) for k, v in as_dict(model.model).items()}},  # type: ignore[attr-defined]
+            )
+
+
+def _git_commit() -> str:
+    """The commit of the working directory, if it is one of a repository."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
