@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -181,6 +182,8 @@ class _Run:
         from oodbench.packstore import PackStore
         from oodbench.search import Job, run_jobs
 
+        self.started = time.time()
+
         stores = {study.identity: PackStore(self.directory, study) for study in studies}
         by_identity = {study.identity: study for study in studies}
         if self.fresh:
@@ -231,7 +234,7 @@ class _Run:
     def _conclude(self, study: Study, packs: dict[int, PackResult], store: Any, opening: Future[Any]) -> None:
         from oodbench.outcome import conclude
 
-        outcome = conclude(study, packs, store)
+        outcome = conclude(study, packs, store, self.started)
         opening.result()
         self.record.write(outcome)
         store.discard()

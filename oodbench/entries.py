@@ -58,6 +58,8 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         "oodbench.fingerprint": study.training.fingerprint,
         "oodbench.information": ", ".join(study.information),
         "oodbench.git_commit": _git_commit(),
+        "mlflow.source.name": "oodbench run",
+        "mlflow.source.type": "LOCAL",
         "oodbench.python": platform.python_version(),
     }
     tags |= {f"oodbench.version.{package}": version(package) for package in VERSIONED}

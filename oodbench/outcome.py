@@ -38,13 +38,14 @@ class Outcome:
     results: pd.DataFrame  # one row per configuration, seed, part and environment
     failures: list[dict[str, Any]]  # one row per training that has no result
     ledger: dict[str, Any]
+    started: float  # seconds since the epoch
     selection: Selection | None = None
     opening: Opening | None = None
     models: dict[int, Predictor] = field(default_factory=dict)  # of the chosen configuration, by seed
     error: str | None = None  # why there is no selection
 
 
-def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore) -> Outcome:
+def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, started: float) -> Outcome:
     """Select on validation scores, write the selection down, then open the test environments."""
     rows, failures, predictors = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
@@ -65,11 +66,11 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore) ->
             tested, opening = open_test(study, predictors, [selection.configuration], before_selection=False)
     except (StudyFailed, TrainingFailed) as error:
         reason = f"{error}; first failure: {failures[0]['reason']}" if failures else str(error)
-        return Outcome(study, _frame(rows), failures, ledger, error=reason)
+        return Outcome(study, _frame(rows), failures, ledger, started, error=reason)
     results = _frame(rows + tested)
     results["chosen"] = results["configuration"] == selection.configuration
     models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
-    return Outcome(study, results, failures, ledger, selection, opening, models)
+    return Outcome(study, results, failures, ledger, started, selection, opening, models)
 
 
 def _gather(

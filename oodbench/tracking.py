@@ -151,6 +151,7 @@ class Record:
         now = int(time.time() * 1000)
         parent = client.create_run(
             experiment,
+            start_time=int(outcome.started * 1000),
             run_name=study.label,
             tags={"oodbench.kind": "study", "oodbench.study": study.identity},
         ).info.run_id
