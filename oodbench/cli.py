@@ -39,6 +39,15 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 DIRECTORY = Path(".oodbench")
 
 
+@app.callback(invoke_without_command=True)
+def options(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        from oodbench import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
 @app.command()
 def run(
     method: Annotated[list[str], typer.Option("--method", "-m", help="A method; give it several times to compare.")],
@@ -195,20 +204,27 @@ def ui(
 
 
 @app.command()
-def check(package: Annotated[str, typer.Argument(help="An installed distribution with plug-ins.")]) -> None:
+def check(
+    package: Annotated[str, typer.Argument(help="An installed distribution with plug-ins.")],
+    as_json: JsonOption = False,
+) -> None:
     """Check that the plug-ins of an installed package satisfy the interface, by using them.
 
     Example: [bold]oodbench check my-ood-methods[/bold]
     """
     from oodbench.testing import check_package
 
-    console, failed = _output(), 0
+    console, checked = _output(), []
     for plugin, title, problem in check_package(package):
-        failed += problem is not None
+        checked.append({"kind": plugin.kind, "name": plugin.name, "check": title, "problem": problem})
+        if as_json:
+            continue
         mark = "[green]ok[/green]    " if problem is None else "[red]failed[/red]"
         tail = "" if problem is None else f": {problem}"
         console.print(f"{mark} {plugin.kind} {plugin.name}: {title}{tail}", highlight=False, soft_wrap=True)
-    if failed:
+    if as_json:
+        print(json.dumps(checked, indent=2))
+    if any(entry["problem"] for entry in checked):
         raise typer.Exit(1)
 
 

@@ -92,6 +92,29 @@ class Dataset(ABC):
             cls.test = _refuse_when_sealed(cls.test)  # type: ignore[method-assign]
 
 
+def fault_in(
+    part: str, environments: Sequence[Environment], dataset: Dataset, features: int | None = None
+) -> str | None:
+    """Why these environments cannot be a part of the dataset, or None. Other parts have so many `features`."""
+    if not environments:
+        return f"there is no {part} environment"
+    if not all(isinstance(environment, Environment) for environment in environments):
+        return f"{part} holds other things than oodbench.Environment"
+    names = [environment.name for environment in environments]
+    if len(set(names)) < len(names):
+        return f"{part} environments share a name: {', '.join(names)}"
+    widths = {environment.x.shape[1] for environment in environments} | ({features} if features else set())
+    if len(widths) > 1:
+        return f"{part} environments have other numbers of features: {sorted(widths)}"
+    if dataset.columns is not None and len(dataset.columns) not in widths:
+        return f"there are {len(dataset.columns)} columns for {widths.pop()} features"
+    for environment in environments if dataset.task == "classification" else ():
+        labels = np.unique(environment.y)
+        if environment.y.dtype.kind != "i" or labels[0] < 0 or labels[-1] >= dataset.classes:
+            return f"{part} {environment.name} has classes {labels.tolist()}, not 0 to {dataset.classes - 1}"
+    return None
+
+
 _sealed = False
 
 

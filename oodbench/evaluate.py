@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from oodbench.dataset import Environment, fingerprint
+from oodbench.dataset import Environment, fault_in, fingerprint
+from oodbench.errors import StudyFailed
 from oodbench.metrics import score
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def open_test(
     opened: list[Environment] = []
     for seed in study.seeds:
         test = list(study.dataset.test(seed))
+        fault = fault_in("test", test, study.dataset, study.training.train[seed][0].x.shape[1])
+        if fault:
+            raise StudyFailed(fault)
         opened += test
         for configuration in configurations:
             predictor = predictors[configuration, seed]

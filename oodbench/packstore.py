@@ -26,9 +26,13 @@ class PackStore:
         write_atomically(self.folder / f"pack-{pack.index:05d}.pickle", pickle.dumps(result))
 
     def load(self) -> dict[int, PackResult]:
+        """Results by pack number. A file that cannot be read is as good as none: its pack runs again."""
         results = {}
         for path in sorted(self.folder.glob("pack-*.pickle")):
-            results[int(path.stem.removeprefix("pack-"))] = pickle.loads(path.read_bytes())
+            try:
+                results[int(path.stem.removeprefix("pack-"))] = pickle.loads(path.read_bytes())
+            except (pickle.UnpicklingError, EOFError, ImportError, AttributeError):
+                path.unlink()
         return results
 
     def write_json(self, name: str, content: Any) -> Path:

@@ -51,6 +51,8 @@ def cluster(address: str | None) -> Iterator[None]:
         return
     if address is not None:
         _check_reachable(address)
+    else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
+        os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     # ray.init mostly waits for its processes: meanwhile import what comes next
     threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True).start()
     try:
@@ -205,7 +207,6 @@ def _lost(job: Job, error: Exception) -> PackResult:
 def _quieten() -> None:
     for name, value in {
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_AUTH_MODE": "disabled",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
         "TUNE_RESULT_BUFFER_LENGTH": "0",

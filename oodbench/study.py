@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from oodbench.dataset import Dataset, fingerprint
+from oodbench.dataset import Dataset, fault_in, fingerprint
 from oodbench.errors import MissingInformation
 from oodbench.method import Method, TrainingRows
 from oodbench.settings import as_dict, changed
@@ -34,10 +34,18 @@ class SharedData:
         self.dataset = dataset
         self.train = {seed: tuple(dataset.train(seed)) for seed in seeds}
         self.validation = {seed: tuple(dataset.validation(seed)) for seed in seeds}
+        for seed in seeds:
+            self._check(fault_in("training", self.train[seed], dataset))
+            self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
         self.fingerprint = fingerprint(
             environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
         self._for_search: dict[tuple[int, bool], SearchData] = {}
+
+    @staticmethod
+    def _check(fault: str | None) -> None:
+        if fault:
+            raise ValueError(fault)
 
     @property
     def labelled(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.dataset import Dataset, Environment, Task, fingerprint
+from oodbench.dataset import Dataset, Environment, Task, fault_in, fingerprint
 from oodbench.errors import UserError
 from oodbench.method import Method, Predictor, TrainingRows
 from oodbench.metrics import score
@@ -153,28 +153,11 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
         fault = fault_of("dataset", cls)
         assert fault is None, fault
 
-    def has_environments() -> None:
-        for part, environments in parts().items():
-            assert environments, f"there is no {part} environment"
-            assert all(isinstance(one, Environment) for one in environments), f"{part} holds other than Environment"
-            names = [environment.name for environment in environments]
-            assert len(set(names)) == len(names), f"{part} environments share a name: {', '.join(names)}"
-
-    def agrees_on_shapes() -> None:
-        widths = {environment.x.shape[1] for environments in parts().values() for environment in environments}
-        assert len(widths) == 1, f"environments have different numbers of features: {sorted(widths)}"
-        columns = make().columns
-        assert columns is None or len(columns) == widths.pop(), "columns and features differ in number"
-
-    def has_fitting_targets() -> None:
-        for part, environments in parts().items():
-            for environment in environments:
-                if cls.task == "classification":
-                    labels = set(np.unique(environment.y).tolist())
-                    fits = environment.y.dtype.kind == "i" and labels <= set(range(make().classes))
-                    assert fits, (
-                        f"{part} {environment.name} has classes {sorted(labels)}, not 0 to {make().classes - 1}"
-                    )
+    def has_fitting_environments() -> None:
+        found = parts()
+        for part, environments in found.items():
+            fault = fault_in(part, environments, make(), found["train"][0].x.shape[1] if found["train"] else None)
+            assert fault is None, fault
 
     def repeats() -> None:
         for part, environments in parts(0).items():
@@ -193,9 +176,7 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
 
     return [
         ("satisfies the interface", interface),
-        ("has environments to train, validate and test on", has_environments),
-        ("has the same features everywhere", agrees_on_shapes),
-        ("has targets that fit its task", has_fitting_targets),
+        ("has environments to train, validate and test on that fit together", has_fitting_environments),
         ("gives the same data for the same seed", repeats),
         ("keeps test rows out of training and validation", keeps_test_rows_apart),
     ]

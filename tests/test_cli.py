@@ -112,6 +112,12 @@ def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
     assert "Example: oodbench" in done.out
 
 
+def test_version(cli: Cli) -> None:
+    import oodbench
+
+    assert cli("--version").out.strip() == oodbench.__version__
+
+
 def test_list_and_show(cli: Cli) -> None:
     listed = cli("list")
     assert listed.code == 0

@@ -16,7 +16,7 @@ import pytest
 
 import oodbench
 from oodbench import Dataset, Environment, Hparams, LossMethod, Method, Rows, TrainingRows
-from oodbench.errors import BrokenPlugin, MissingInformation, TrainingFailed, UserError
+from oodbench.errors import BrokenPlugin, MissingInformation, TrainingFailed, UserError, WorkError
 
 TINY = {"majority": 200, "minority": 40, "test_rows": 50}
 QUICK = {"trials": 3, "seeds": 2}
@@ -237,6 +237,24 @@ def test_a_method_that_needs_environments_gets_them_and_it_is_recorded(tmp_path:
     (row,) = run(WantsGroups, directory=tmp_path).leaderboard().rows
     assert row.information == "environments"
     assert row.cells["mean_error"].value is not None
+
+
+@dataclass(frozen=True)
+class WrongClasses(OneGroup):
+    """Says two classes, has three."""
+
+    task = "classification"
+
+    def train(self, seed: int) -> Sequence[Environment]:
+        return [Environment("all", np.zeros((3, 2)), np.array([0, 1, 2]))]
+
+    validation = train
+
+
+def test_data_that_does_not_fit_the_task_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match=r"training all has classes \[0, 1, 2\], not 0 to 1"):
+        run("erm", WrongClasses, directory=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 # What a worker can see ---------------------------------------------------------------------------------------------
