@@ -44,20 +44,20 @@ class Job:
 def cluster(address: str | None) -> Iterator[None]:
     """A Ray cluster to work on: the one at `address`, the one this process is connected to, or one of our own."""
     _quieten()
+    if address is not None:
+        _check_reachable(address)
+    else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
+        os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     import ray
 
     if ray.is_initialized():
         yield
         return
-    if address is not None:
-        _check_reachable(address)
-    else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
-        os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     # ray.init mostly waits for its processes: meanwhile import what comes next
     threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True).start()
     try:
         ray.init(
-            address=address,
+            address=address or "local",
             include_dashboard=None if address else False,
             log_to_driver=False,
             logging_level=logging.ERROR,
