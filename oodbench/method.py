@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.recipe import Recipe
 from oodbench.space import Choice, Dimension, LogUniform, Space, Value
 from oodbench.trial import Setup, Trial, trials_that_fit
 
@@ -114,6 +115,14 @@ class LossMethod(Method):
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define loss")
 
+    def explores_at(self, step: int, hp: Hparams) -> bool:
+        """Whether `explore` is asked before this step."""
+        return False
+
+    def explore(self, rows: Rows, hp: Hparams) -> Tensor:
+        """A sub-population [trial, row] of all training rows, for `rows.explored` from here on."""
+        raise NotImplementedError(f"{type(self).__name__} does not define explore")
+
     def search_space(self) -> Space:
         return {**self.common, **self.space}
 
@@ -147,7 +156,12 @@ class Rows:
     outputs: Tensor  # [trial, output, row]
     y: Tensor  # [trial, row]
     step: int
+    recipe: Recipe = field(default_factory=Recipe)
+    explored: Tensor | None = None  # [trial, row]: what `explore` found last, if it was asked yet
     environments_or_none: Tensor | None = None  # [trial, environment, row]
+    representation: Tensor | None = None  # [trial, unit, row]: what the last layer sees; given to `explore`
+    parameters: Tensor | None = None  # [trial, parameter]
+    first_layer: Tensor | None = None  # [trial, unit, feature]
 
     @property
     def environments(self) -> Tensor:
@@ -158,5 +172,20 @@ class Rows:
 
     def risk(self, weights: Tensor) -> Tensor:
         """Mean loss under sub-populations: [trial, row] -> [trial], [trial, k, row] -> [trial, k]."""
-        losses = self.losses if weights.dim() == 2 else self.losses.unsqueeze(1)
-        return (losses * weights).sum(-1)
+        return _weighted(self.losses, weights)
+
+    def scale_gradient(self, weights: Tensor) -> Tensor:
+        """How the risks change as the outputs are scaled, at scale 1: shapes as for `risk`."""
+        return _weighted(self.recipe.row_slopes(self.outputs, self.y), weights)
+
+    def gradient(self, risk: Tensor, of: Tensor | None) -> Tensor:
+        """The gradient of a risk [trial] by `rows.parameters` or `rows.first_layer`, itself differentiable."""
+        from torch.autograd import grad
+
+        assert of is not None
+        (gradient,) = grad(risk.sum(), of, create_graph=True)
+        return gradient
+
+
+def _weighted(values: Tensor, weights: Tensor) -> Tensor:
+    return ((values if weights.dim() == 2 else values.unsqueeze(1)) * weights).sum(-1)

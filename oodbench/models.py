@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -44,43 +44,59 @@ class Model(ABC):
     def initial(self, uniform: Tensor, inputs: int, outputs: int) -> Tensor:
         """Parameters [trial, parameter] from numbers in [0, 1): each within ± 1 / sqrt(fan in)."""
         scaled = 2 * uniform - 1
-        layers = zip(
-            scaled.split_with_sizes(self._sizes(inputs, outputs), dim=1), self.layers(inputs, outputs), strict=True
-        )
-        for piece, (fan_in, _) in layers:
+        for piece, (fan_in, _) in zip(self.pieces(scaled, inputs, outputs), self.layers(inputs, outputs), strict=True):
             piece.div_(math.sqrt(fan_in))
         return scaled
 
     def columns(self, x: Tensor) -> Tensor:
-        """x [seed, feature, row] as `forward` takes it: with a last feature of ones where there is a bias."""
+        """x [seed, feature, row] as the first layer takes it: with a last feature of ones where there is a bias."""
         if not self.bias:
             return x
         padded = x.new_ones(x.shape[0], x.shape[1] + 1, x.shape[2])
         padded[:, :-1] = x
         return padded
 
-    def forward(self, parameters: Tensor, columns: Tensor, outputs: int) -> Tensor:
-        """Outputs [trial, output, row] of parameters [trial, parameter] on columns [seed, feature, row].
+    def pieces(self, parameters: Tensor, inputs: int, outputs: int) -> tuple[Tensor, ...]:
+        """The parameters [trial, parameter] layer by layer.
 
-        Trials come seed by seed, equally many for each, so the first layer is one product per seed. Its biases
-        are the weights of the column of ones; those of the later layers follow after the layer's weights.
+        A unit of the first layer has its bias behind its weights, as the weight of the column of ones; a later
+        layer has all of its biases behind all of its weights.
         """
-        trials, (seeds, width, rows) = len(parameters), columns.shape
-        pieces = parameters.split_with_sizes(self._sizes(width - self.bias, outputs), dim=1)
-        product = pieces[0].reshape(seeds, -1, width).bmm(columns)  # [seed, trial of it x unit, row]
+        return tuple(parameters.split_with_sizes(self._sizes(inputs, outputs), dim=1))
+
+    def represent(self, pieces: Sequence[Tensor], columns: Tensor) -> Tensor:
+        """What the last layer sees: [trial, unit, row], or the columns themselves where there is no other layer.
+
+        Trials come seed by seed, equally many for each, so the first layer is one product per seed.
+        """
         if not self.hidden:
-            return product.view(trials, outputs, rows)
+            return columns
+        seeds, width, rows = columns.shape
+        trials = len(pieces[0])
         # relu_ before the view: in place on a view, autograd would copy
-        activation = product.relu_().view(trials, -1, rows)
-        for piece, (fan_in, units) in zip(pieces[1:], list(self.layers(width, outputs))[1:], strict=True):
-            weights = piece[:, : fan_in * units].view(trials, units, fan_in)
-            activation = piece[:, fan_in * units :].unsqueeze(2).baddbmm(weights, activation)
-            if piece is not pieces[-1]:
-                activation = activation.relu_()
+        activation = pieces[0].reshape(seeds, -1, width).bmm(columns).relu_().view(trials, -1, rows)
+        for piece in pieces[1:-1]:
+            activation = _layer(piece, activation).relu_()
         return activation
+
+    def read_out(self, pieces: Sequence[Tensor], representation: Tensor) -> Tensor:
+        """Outputs [trial, output, row] of the last layer."""
+        if self.hidden:
+            return _layer(pieces[-1], representation)
+        seeds, width, rows = representation.shape
+        product = pieces[0].reshape(seeds, -1, width).bmm(representation)
+        return product.view(len(pieces[0]), -1, rows)
 
     def _sizes(self, inputs: int, outputs: int) -> list[int]:
         return [units * (fan_in + self.bias) for fan_in, units in self.layers(inputs, outputs)]
+
+
+def _layer(piece: Tensor, activation: Tensor) -> Tensor:
+    """A later layer: its weights, then its biases."""
+    trials, fan_in, _ = activation.shape
+    units = piece.shape[1] // (fan_in + 1)
+    weights = piece[:, : fan_in * units].view(trials, units, fan_in)
+    return piece[:, fan_in * units :].unsqueeze(2).baddbmm(weights, activation)
 
 
 @dataclass(frozen=True)

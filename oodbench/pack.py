@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,11 @@ def train_pack(
     parameters = parameters.to(data.device).requires_grad_()
     hp = _stack_hparams(method, stacked, data.device)
     optimizer = _OPTIMIZERS[recipe.optimizer](parameters, hp.learning_rate, hp.weight_decay)
+    explored: Tensor | None = None
     for step in range(recipe.steps):
-        x, y, environments = data.batch(step)
-        out = model.forward(parameters, x, outputs)
-        rows = Rows(recipe.row_losses(out, y), out, y, step, environments)
+        if method.explores_at(step, hp):
+            explored = method.explore(_everything(setup, parameters.detach(), data.whole, step), hp)
+        rows = _forward(setup, parameters, data.batch(step, explored), step)
         objective = method.loss(rows, hp)  # [trial]
         if objective.shape != (len(trials),):
             raise TrainingFailed(
@@ -56,12 +58,52 @@ def train_pack(
     return [fitted[position] for position in range(len(trials))]
 
 
+def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int) -> Rows:
+    """The rows of a step as the method's loss sees them."""
+    model, recipe = setup.model, setup.recipe
+    pieces = model.pieces(parameters, batch.columns.shape[1] - model.bias, batch.outputs)
+    first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
+    pieces = (first_layer, *pieces[1:])
+    representation = model.represent(pieces, batch.columns)
+    outputs = model.read_out(pieces, representation)
+    return Rows(
+        losses=recipe.row_losses(outputs, batch.y),
+        outputs=outputs,
+        y=batch.y,
+        step=step,
+        recipe=recipe,
+        explored=batch.explored,
+        environments_or_none=batch.environments,
+        parameters=parameters,
+        first_layer=first_layer,
+    )
+
+
+def _everything(setup: Setup, parameters: Tensor, whole: _Batch, step: int) -> Rows:
+    """All training rows with their representations, for a method to explore."""
+    rows = _forward(setup, parameters, whole, step)
+    pieces = setup.model.pieces(parameters, whole.columns.shape[1] - setup.model.bias, whole.outputs)
+    representation = setup.model.represent(pieces, whole.columns)
+    return replace(rows, representation=_per_trial(representation, len(parameters) // len(representation)))
+
+
 def keep_freed_memory() -> None:
     """Tell glibc to keep the memory of freed tensors: taking it anew each step costs more than the arithmetic."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
         libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Rows of a step on the device."""
+
+    columns: Tensor  # [seed or trial, feature, row]
+    y: Tensor  # [trial, row]
+    outputs: int
+    environments: Tensor | None  # [trial, environment, row]
+    explored: Tensor | None = None  # [trial, row]
 
 
 class _StackedRows:
@@ -92,25 +134,30 @@ class _StackedRows:
             self.environments = _per_trial(one_hot, repeats).to(self.device)
         self.seed_of_trial = torch.arange(len(seeds)).repeat_interleave(repeats)
         self.full = self.size == self.rows
-        self.whole = (self.columns, self.y, _normalized(self.environments))
+        self.whole = _Batch(self.columns, self.y, self.outputs, _normalized(self.environments))
 
     def uniform(self, count: int) -> Tensor:
         """Numbers in [0, 1), [trial, count], every trial's from its own generator."""
         return torch.stack([torch.rand(count, generator=generator) for generator in self.generators])
 
-    def batch(self, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """x [seed or trial, feature, row], y [trial, row] and the environments' weights."""
+    def batch(self, step: int, explored: Tensor | None) -> _Batch:
+        """The rows of a step: all of them, or each trial's own share."""
         if self.full:
-            return self.whole
+            return replace(self.whole, explored=explored)
         start = step % (self.rows // self.size)
         if start == 0:
             self.shuffled = torch.stack([torch.randperm(self.rows, generator=g) for g in self.generators])
         rows = self.shuffled[:, start * self.size : (start + 1) * self.size].to(self.device)  # [trial, row]
-        x = self.columns[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous()
         environments = self.environments
         if environments is not None:
             environments = environments.gather(2, rows.unsqueeze(1).expand(-1, environments.shape[1], -1))
-        return x, self.y.gather(1, rows), _normalized(environments)
+        return _Batch(
+            columns=self.columns[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous(),
+            y=self.y.gather(1, rows),
+            outputs=self.outputs,
+            environments=_normalized(environments),
+            explored=None if explored is None else _normalized(explored.gather(1, rows)),
+        )
 
 
 class _Adam:
@@ -166,4 +213,4 @@ def _per_trial(by_seed: Tensor, repeats: int) -> Tensor:
 
 
 def _normalized(weights: Tensor | None) -> Tensor | None:
-    return None if weights is None else weights / weights.sum(-1, keepdim=True).clamp(min=1)
+    return None if weights is None else weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)

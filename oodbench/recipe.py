@@ -45,3 +45,13 @@ class Recipe:
             signs = outputs.new_full(outputs.shape, -1.0).scatter(1, y.unsqueeze(1), 1.0)
             return mse_loss(outputs, signs, reduction="none").mean(1)
         return mse_loss(outputs.squeeze(1), y, reduction="none")
+
+    def row_slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """How each row's loss changes as its outputs are scaled, at scale 1: [trial, row]. Exact, without autograd."""
+        if y.is_floating_point():
+            values = outputs.squeeze(1)
+            return 2 * (values - y) * values
+        is_class = outputs.new_zeros(outputs.shape).scatter(1, y.unsqueeze(1), 1.0)
+        if self.loss == "squared":
+            return (2 * (outputs - (2 * is_class - 1)) * outputs).mean(1)
+        return ((outputs.softmax(1) - is_class) * outputs).sum(1)

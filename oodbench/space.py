@@ -19,7 +19,7 @@ class Dimension(ABC):
     """One hyper-parameter. `searched` is false for options that only the user changes."""
 
     default: Value
-    searched = True
+    searched: bool = True
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Value: ...
@@ -31,7 +31,7 @@ class Dimension(ABC):
     @property
     def shared(self) -> bool:
         """Whether trials of one pack must agree on the value, which is then not a tensor."""
-        return isinstance(self.default, str | bool)
+        return not self.searched or isinstance(self.default, str | bool)
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class _Range(Dimension):
     low: float
     high: float
     default: float
+    searched: bool = True
 
     def __post_init__(self) -> None:
         _check_default(self)
@@ -120,10 +121,6 @@ class Option(Choice):
     """A variant of the method. Never searched: it stays at its default unless the user fixes it."""
 
     searched = False
-
-    @property
-    def shared(self) -> bool:
-        return True
 
 
 Space = Mapping[str, Dimension]

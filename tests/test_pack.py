@@ -37,6 +37,11 @@ def trial(
     return Trial(configuration, hparams, seed, entropy=100 * configuration + seed)  # type: ignore[arg-type]
 
 
+def forward(model: Model, parameters: torch.Tensor, columns: torch.Tensor, outputs: int) -> torch.Tensor:
+    pieces = model.pieces(parameters, columns.shape[1] - model.bias, outputs)
+    return model.read_out(pieces, model.represent(pieces, columns))
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_a_pack_steps_like_torch_does(optimizer: str, model: Model) -> None:
@@ -58,7 +63,7 @@ def test_a_pack_steps_like_torch_does(optimizer: str, model: Model) -> None:
         )
         for _ in range(recipe.steps):
             reference.zero_grad()
-            (model.forward(parameters, columns, 1)[0, 0] - y).square().mean().backward()
+            (forward(model, parameters, columns, 1)[0, 0] - y).square().mean().backward()
             reference.step()
         np.testing.assert_allclose(ours.parameters, parameters.detach()[0].numpy(), atol=2e-5)
 
@@ -128,7 +133,7 @@ def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss
     recipe = Recipe(steps=10, loss=loss)  # type: ignore[arg-type]
     (fitted,) = train_pack(ERM(), {0: data}, [trial()], Setup(model, recipe))
     columns = model.columns(torch.tensor(data.x.T, dtype=torch.float32).unsqueeze(0))
-    outputs = model.forward(torch.tensor(fitted.parameters).unsqueeze(0), columns, data.outputs)
+    outputs = forward(model, torch.tensor(fitted.parameters).unsqueeze(0), columns, data.outputs)
     np.testing.assert_allclose(fitted.forward(data.x), outputs[0].numpy(), atol=1e-5)
     targets = torch.tensor(data.y).unsqueeze(0) if classes else torch.tensor(data.y, dtype=torch.float32).unsqueeze(0)
     np.testing.assert_allclose(fitted.losses(data.x, data.y), recipe.row_losses(outputs, targets)[0].numpy(), atol=1e-4)

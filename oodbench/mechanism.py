@@ -1,0 +1,75 @@
+"""Prediction mechanisms Y | representation, fitted to sub-populations: linear, in closed form or by a convex fit.
+
+All of it for the trials of a pack at once, and in double precision: representations are often nearly singular.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oodbench.subpopulation import worst_share
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RIDGE = 1e-6  # relative to the mean square of the representation: units that are off everywhere stay at zero
+ITERATIONS = 30
+
+
+def worst_mechanism(representation: Tensor, y: Tensor, classes: int, alpha0: Tensor, loss: str, passes: int) -> Tensor:
+    """The sub-population of share alpha0 [trial] whose own mechanism differs most from that of all rows.
+
+    Alternates, from the rows that all rows' mechanism predicts worst: fit a mechanism to the sub-population, then
+    take the top alpha0 n rows of g = loss under the one for all rows - loss under the sub-population's own. For
+    cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y]. Weights [trial, row].
+    """
+    representation = representation.double()
+    everyone = representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1])
+    of_all = mechanism_losses(representation, y, classes, everyone, loss)
+    weights = worst_share(of_all, alpha0.double())
+    for _ in range(passes):
+        of_part = mechanism_losses(representation, y, classes, weights, loss)
+        weights = worst_share(of_all - of_part, alpha0.double())
+    return weights.float()
+
+
+def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: Tensor, loss: str) -> Tensor:
+    """Losses [trial, row] on all rows of the linear mechanism that fits the weighted rows best.
+
+    representation [trial, unit, row], y [trial, row], weights [trial, row]; loss squared or cross_entropy.
+    """
+    gram = _gram(representation, weights)
+    if y.is_floating_point():
+        fitted = _solve(gram, representation, (y.to(weights.dtype) * weights).unsqueeze(1))
+        return (fitted.squeeze(1) - y).square()
+    is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)  # [trial, class, row]
+    if loss == "squared":
+        signs = 2 * is_class - 1
+        return (_solve(gram, representation, signs * weights.unsqueeze(1)) - signs).square().mean(1)
+    return _cross_entropy(gram, representation, is_class, weights)
+
+
+def _gram(representation: Tensor, weights: Tensor) -> Tensor:
+    gram = (representation * weights.unsqueeze(1)).bmm(representation.transpose(1, 2))
+    diagonal = gram.diagonal(dim1=1, dim2=2)
+    diagonal += RIDGE * diagonal.mean(-1, keepdim=True) + 1e-12
+    return gram
+
+
+def _solve(gram: Tensor, representation: Tensor, weighted_targets: Tensor) -> Tensor:
+    """Fitted values [trial, output, row] of the weighted least squares with these normal equations."""
+    from torch.linalg import cholesky_ex
+
+    moments = weighted_targets.bmm(representation.transpose(1, 2))  # [trial, output, unit]
+    factor = cholesky_ex(gram).L  # a trial that diverged gives no numbers; it must not stop its mates
+    coefficients = moments.transpose(1, 2).cholesky_solve(factor).transpose(1, 2)
+    return coefficients.bmm(representation)
+
+
+def _cross_entropy(gram: Tensor, representation: Tensor, is_class: Tensor, weights: Tensor) -> Tensor:
+    """Multinomial logistic regression with Böhning's bound on the curvature (1992): every step is a least squares."""
+    logits = is_class * 0
+    for _ in range(ITERATIONS):
+        residuals = (is_class - logits.softmax(1)) * weights.unsqueeze(1)
+        logits = logits + 2 * _solve(gram, representation, residuals)
+    return logits.logsumexp(1) - (logits * is_class).sum(1)
