@@ -23,7 +23,7 @@ def worst_mechanism(representation: Tensor, y: Tensor, classes: int, alpha0: Ten
     take the top alpha0 n rows of g = loss under the one for all rows - loss under the sub-population's own. For
     cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y]. Weights [trial, row].
     """
-    representation = representation.double()
+    representation = _with_constant(representation.double())
     everyone = representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1])
     of_all = mechanism_losses(representation, y, classes, everyone, loss)
     weights = worst_share(of_all, alpha0.double())
@@ -47,6 +47,13 @@ def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: T
         signs = 2 * is_class - 1
         return (_solve(gram, representation, signs * weights.unsqueeze(1)) - signs).square().mean(1)
     return _cross_entropy(gram, representation, is_class, weights)
+
+
+def _with_constant(representation: Tensor) -> Tensor:
+    """A last layer has a bias; a mechanism has one too. Where there is one already, the ridge shares it out."""
+    padded = representation.new_ones(len(representation), representation.shape[1] + 1, representation.shape[2])
+    padded[:, :-1] = representation
+    return padded
 
 
 def _gram(representation: Tensor, weights: Tensor) -> Tensor:

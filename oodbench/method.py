@@ -159,7 +159,7 @@ class Rows:
     recipe: Recipe = field(default_factory=Recipe)
     explored: Tensor | None = None  # [trial, row]: what `explore` found last, if it was asked yet
     environments_or_none: Tensor | None = None  # [trial, environment, row]
-    representation: Tensor | None = None  # [trial, unit, row]: what the last layer sees; given to `explore`
+    represented: Tensor | None = None  # [seed or trial, unit, row]: what the last layer is applied to
     parameters: Tensor | None = None  # [trial, parameter]
     first_layer: Tensor | None = None  # [trial, unit, feature]
 
@@ -169,6 +169,12 @@ class Rows:
         if self.environments_or_none is None:
             raise AttributeError('environment labels are not given: add needs = {"environments"} to the method')
         return self.environments_or_none
+
+    @property
+    def representation(self) -> Tensor:
+        """What the last layer sees of each row: [trial, unit, row]."""
+        assert self.represented is not None
+        return per_trial(self.represented, len(self.losses) // len(self.represented))
 
     def risk(self, weights: Tensor) -> Tensor:
         """Mean loss under sub-populations: [trial, row] -> [trial], [trial, k, row] -> [trial, k]."""
@@ -189,3 +195,9 @@ class Rows:
 
 def _weighted(values: Tensor, weights: Tensor) -> Tensor:
     return ((values if weights.dim() == 2 else values.unsqueeze(1)) * weights).sum(-1)
+
+
+def per_trial(by_seed: Tensor, repeats: int) -> Tensor:
+    """[seed, ...] -> [trial, ...], without a copy where one seed serves all trials."""
+    expanded = by_seed.unsqueeze(1).expand(-1, repeats, *by_seed.shape[1:])
+    return expanded.reshape(-1, *by_seed.shape[1:])

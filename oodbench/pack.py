@@ -18,7 +18,7 @@ from torch import Tensor
 
 from oodbench.errors import TrainingFailed
 from oodbench.fitted import FittedModel
-from oodbench.method import Hparams, LossMethod, Rows, TrainingRows
+from oodbench.method import Hparams, LossMethod, Rows, TrainingRows, per_trial
 from oodbench.trial import Setup, Trial
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -40,7 +40,7 @@ def train_pack(
     explored: Tensor | None = None
     for step in range(recipe.steps):
         if method.explores_at(step, hp):
-            explored = method.explore(_everything(setup, parameters.detach(), data.whole, step), hp)
+            explored = method.explore(_forward(setup, parameters.detach(), data.whole, step), hp)
         rows = _forward(setup, parameters, data.batch(step, explored), step)
         objective = method.loss(rows, hp)  # [trial]
         if objective.shape != (len(trials),):
@@ -64,8 +64,8 @@ def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int) -> Rows
     pieces = model.pieces(parameters, batch.columns.shape[1] - model.bias, batch.outputs)
     first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
     pieces = (first_layer, *pieces[1:])
-    representation = model.represent(pieces, batch.columns)
-    outputs = model.read_out(pieces, representation)
+    represented = model.represent(pieces, batch.columns)
+    outputs = model.read_out(pieces, represented)
     return Rows(
         losses=recipe.row_losses(outputs, batch.y),
         outputs=outputs,
@@ -74,17 +74,10 @@ def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int) -> Rows
         recipe=recipe,
         explored=batch.explored,
         environments_or_none=batch.environments,
+        represented=represented,
         parameters=parameters,
         first_layer=first_layer,
     )
-
-
-def _everything(setup: Setup, parameters: Tensor, whole: _Batch, step: int) -> Rows:
-    """All training rows with their representations, for a method to explore."""
-    rows = _forward(setup, parameters, whole, step)
-    pieces = setup.model.pieces(parameters, whole.columns.shape[1] - setup.model.bias, whole.outputs)
-    representation = setup.model.represent(pieces, whole.columns)
-    return replace(rows, representation=_per_trial(representation, len(parameters) // len(representation)))
 
 
 def keep_freed_memory() -> None:
@@ -125,13 +118,13 @@ class _StackedRows:
 
         x = torch.stack([torch.from_numpy(part.x.T.astype(np.float32, order="C")) for part in parts])
         self.columns = setup.model.columns(x).to(self.device)
-        self.y = _per_trial(torch.stack([_targets(part.y, self.classification) for part in parts]), repeats)
+        self.y = per_trial(torch.stack([_targets(part.y, self.classification) for part in parts]), repeats)
         self.y = self.y.to(self.device)
         self.environments: Tensor | None = None
         if first.environment is not None:
             labels = torch.from_numpy(np.stack([part.environment for part in parts if part.environment is not None]))
             one_hot = torch.nn.functional.one_hot(labels).transpose(1, 2).float()  # [seed, environment, row]
-            self.environments = _per_trial(one_hot, repeats).to(self.device)
+            self.environments = per_trial(one_hot, repeats).to(self.device)
         self.seed_of_trial = torch.arange(len(seeds)).repeat_interleave(repeats)
         self.full = self.size == self.rows
         self.whole = _Batch(self.columns, self.y, self.outputs, _normalized(self.environments))
@@ -204,12 +197,6 @@ def _stack_hparams(method: LossMethod, trials: Sequence[Trial], device: torch.de
 
 def _targets(y: NDArray[Any], classification: bool) -> Tensor:
     return torch.from_numpy(y.astype(np.int64 if classification else np.float32))
-
-
-def _per_trial(by_seed: Tensor, repeats: int) -> Tensor:
-    """[seed, ...] -> [trial, ...], without a copy where one seed serves all trials."""
-    expanded = by_seed.unsqueeze(1).expand(-1, repeats, *by_seed.shape[1:])
-    return expanded.reshape(-1, *by_seed.shape[1:])
 
 
 def _normalized(weights: Tensor | None) -> Tensor | None:

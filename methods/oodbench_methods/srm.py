@@ -63,7 +63,6 @@ class SRM(LossMethod):
         return bool(since >= 0 and since % hp.explore_every == 0)
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
-        assert rows.representation is not None
         classes = rows.outputs.shape[1]
         return worst_mechanism(rows.representation, rows.y, classes, hp.alpha0, rows.recipe.loss, hp.explore_passes)
 
