@@ -57,8 +57,8 @@ class Result:
         frames = [
             record.results.assign(method=record.label, setting=setting)
             for setting in dict.fromkeys(study.setting for study in self.studies)
-            for record in self.record.studies(setting)
-            if record.results is not None and record.study in identities
+            for record in self.record.studies(setting, identities)
+            if record.results is not None
         ]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -122,7 +122,7 @@ def leaderboard(
     if not records:
         known = "" if record.is_empty else ", ".join(record.settings())
         raise UserError(
-            f"there are no studies on {setting!r} in {record.uri}.\n"
+            f"there are no studies on {setting!r} in {record.address}.\n"
             + (
                 f"There are some on: {known}."
                 if known
@@ -160,7 +160,7 @@ class _Run:
             device = resolve_device(self.request.device, self.address)
             self.progress.stage("making the data")
             studies = plan(self.request, device)
-            self.progress.plan(studies, self.record.uri)
+            self.progress.plan(studies, self.record.address)
             # opening the record takes seconds when it is new: meanwhile the search starts
             opener = stack.enter_context(ThreadPoolExecutor(1, "record"))
             opening = opener.submit(lambda: self.record.client)
@@ -245,6 +245,5 @@ class _Run:
 def _compile(record: Record, setting: str, studies: Sequence[Study]) -> Leaderboard:
     from oodbench.board import compile_leaderboard
 
-    identities = {study.identity for study in studies}
-    records = [found for found in record.studies(setting) if found.study in identities]
+    records = record.studies(setting, {study.identity for study in studies})
     return compile_leaderboard(setting, records, [study.label for study in studies])

@@ -90,14 +90,14 @@ class Leaderboard:
 
 
 def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: Sequence[str] = ()) -> Leaderboard:
-    """The board of the newest study of every label. `missing` labels are shown without values."""
-    newest: dict[str, StudyRecord] = {}
-    for record in sorted(records, key=lambda record: record.started):
-        newest[record.label] = record
-    tasks = {record.task for record in newest.values()}
+    """The board of these studies, one a label. `missing` labels are shown without values."""
+    by_label = {record.label: record for record in records}
+    tasks = {record.task for record in records}
     metrics = SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"]
     per_seed = {
-        label: summarize(record.results, record.task) for label, record in newest.items() if record.results is not None
+        label: summarize(record.results, record.task)
+        for label, record in by_label.items()
+        if record.results is not None
     }
     rows = [
         Row(
@@ -110,12 +110,12 @@ def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: S
             run_id=record.run_id,
             failure="" if record.results is not None else record.reason or record.status.lower(),
         )
-        for label, record in newest.items()
+        for label, record in by_label.items()
     ]
     rows += [
         Row(label, {name: Cell(None, None) for name in metrics}, 0, 0, 0, "", "", "not run")
         for label in missing
-        if label not in newest
+        if label not in by_label
     ]
     rows.sort(key=lambda row: (row.cells[metrics[0]].value is None, row.cells[metrics[0]].value or 0, row.label))
     return Leaderboard(setting, metrics, rows)

@@ -112,7 +112,7 @@ def run(
         for board in boards:
             _print_board(board)
         _errors().print(
-            f"recorded in {result.record.uri}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
+            f"recorded in {result.record.address}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
         )
     for name, reason in result.failures.items():
         _errors().print(f"[red]failed[/red] {name}: {reason}", highlight=False, soft_wrap=True)

@@ -35,7 +35,7 @@ def study_metrics(outcome: Outcome) -> dict[str, float]:
 def study_params(outcome: Outcome) -> dict[str, Any]:
     study = outcome.study
     params: dict[str, Any] = {"method": study.method_name, "dataset": study.dataset_name}
-    params |= as_dict(study.dataset)
+    params |= {f"dataset.{key}": value for key, value in as_dict(study.dataset).items()}
     params |= {"model": study.setup.model.name}
     params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
     params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}

@@ -10,9 +10,10 @@ import contextlib
 import json
 import logging
 import os
+import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -49,7 +50,6 @@ class StudyRecord:
     failed_trainings: int
     fingerprint: str
     information: str
-    started: int
     results: pd.DataFrame | None
 
 
@@ -62,8 +62,13 @@ class Record:
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"
         self._client: Any = None
         if not self.embedded:
-            _check_reachable(self.uri)
+            _check_reachable(self.uri, self.address)
             _ = self.client  # a server that does not work is found out before anything starts
+
+    @property
+    def address(self) -> str:
+        """The URI as it may be shown: without a password."""
+        return re.sub(r"://[^/@]*@", "://***@", self.uri)
 
     @property
     def is_empty(self) -> bool:
@@ -83,7 +88,7 @@ class Record:
                     client.search_experiments(max_results=1)
             except (MlflowException, OSError) as error:
                 raise Unreachable(
-                    f"the tracking store {self.uri} does not work: {_first_line(error)}\n"
+                    f"the tracking store {self.address} does not work: {_first_line(error)}\n"
                     "Check --tracking-uri, or leave it out."
                 ) from None
             self._client = client
@@ -115,13 +120,16 @@ class Record:
         )
         return bool(runs)
 
-    def studies(self, setting: str) -> list[StudyRecord]:
-        """All concluded studies on a dataset setting, the newest first."""
+    def studies(self, setting: str, identities: Collection[str] | None = None) -> list[StudyRecord]:
+        """The concluded studies on a dataset setting, of each label the newest; only certain ones, if so asked."""
         experiment = self.experiment_id(setting)
         if experiment is None:
             return []
         runs = self._search([experiment], "tags.`oodbench.kind` = 'study' AND attributes.status != 'RUNNING'")
-        return [self._read(run) for run in sorted(runs, key=lambda run: -run.info.start_time)]
+        if identities is not None:
+            runs = [run for run in runs if run.data.tags["oodbench.study"] in identities]
+        newest = {run.data.tags["oodbench.label"]: run for run in sorted(runs, key=lambda run: run.info.end_time)}
+        return [self._read(run) for run in newest.values()]
 
     def settings(self) -> list[str]:
         """The dataset settings that have studies."""
@@ -138,7 +146,7 @@ class Record:
             self._write(outcome)
         except (MlflowException, OSError) as error:
             raise WorkError(
-                f"{outcome.study.label} could not be recorded in {self.uri}: {_first_line(error)}\n"
+                f"{outcome.study.label} could not be recorded in {self.address}: {_first_line(error)}\n"
                 "Its results are kept: the same command records them."
             ) from error
 
@@ -241,7 +249,6 @@ class Record:
             failed_trainings=int(run.data.metrics["failed_trainings"]),
             fingerprint=tags["oodbench.fingerprint"],
             information=tags["oodbench.information"],
-            started=run.info.start_time,
             results=results,
         )
 
@@ -250,9 +257,8 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:160]
 
 
-def _check_reachable(uri: str) -> None:
-    parts = urlsplit(uri)
-    if parts.scheme not in ("http", "https"):
+def _check_reachable(uri: str, shown: str) -> None:
+    if urlsplit(uri).scheme not in ("http", "https"):
         return
     try:
         with urlopen(uri.rstrip("/") + "/health", timeout=CONNECT_SECONDS):
@@ -261,7 +267,7 @@ def _check_reachable(uri: str) -> None:
         return  # something answers; what it is, MLflow will find out
     except (OSError, ValueError, HTTPException) as error:
         raise Unreachable(
-            f"no tracking server answers at {uri}: {error}.\n"
+            f"no tracking server answers at {shown}: {error}.\n"
             "Start it, correct --tracking-uri, or leave it out to use the embedded database."
         ) from None
 

@@ -12,7 +12,7 @@ from oodbench.statistics import differ
 from oodbench.tracking import StudyRecord
 
 
-def record(label: str, errors: list[float] | None, started: int = 0, failed: int = 0, reason: str = "") -> StudyRecord:
+def record(label: str, errors: list[float] | None, failed: int = 0, reason: str = "") -> StudyRecord:
     results = None
     if errors is not None:
         results = pd.DataFrame(
@@ -24,7 +24,7 @@ def record(label: str, errors: list[float] | None, started: int = 0, failed: int
             columns=["seed", "part", "environment", "error"],
         ).assign(chosen=True, configuration=0)
     status = "FINISHED" if results is not None else "FAILED"
-    return StudyRecord("run", "id", label, "regression", status, reason, 20, 10, failed, "f", "", started, results)
+    return StudyRecord("run", "id", label, "regression", status, reason, 20, 10, failed, "f", "", results)
 
 
 RNG = np.random.default_rng(0)
@@ -64,11 +64,6 @@ def test_failed_and_missing_studies_are_shown() -> None:
     assert "| c | not run | not run | not run |" in markdown
     assert "3 of 200" in markdown
     assert notes(board) == ["b: it diverged", "c: not run"]
-
-
-def test_the_newest_study_of_a_label_counts() -> None:
-    board = compile_leaderboard("data", [record("a", [1.0, 1.1], started=5), record("a", [9.0, 9.1], started=2)])
-    assert board.rows[0].cells["mean_error"].value == pytest.approx(1.05)
 
 
 def test_values_are_mean_and_sample_std_over_seeds() -> None:

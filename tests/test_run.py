@@ -17,6 +17,7 @@ import pytest
 import oodbench
 from oodbench import Dataset, Environment, Hparams, LossMethod, Method, Rows, TrainingRows
 from oodbench.errors import BrokenPlugin, MissingInformation, TrainingFailed, UserError, WorkError
+from oodbench.tracking import Record
 
 TINY = {"majority": 200, "minority": 40, "test_rows": 50}
 QUICK = {"trials": 3, "seeds": 2}
@@ -86,7 +87,7 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
         assert tags["oodbench.test_opened_before_selection"] == "false"
         assert tags["oodbench.fingerprint"] == finished.studies[0].training.fingerprint
         assert {"oodbench.version.torch", "oodbench.version.ray", "oodbench.test_opened_at"} <= set(tags)
-        assert {"chosen.learning_rate", "training.steps", "model", "trials", "majority"} <= set(params)
+        assert {"chosen.learning_rate", "training.steps", "model", "trials", "dataset.majority"} <= set(params)
         assert parent.data.metrics["gradient_steps"] == 3 * 2 * 2000
         assert parent.data.metrics["row_visits"] == 3 * 2 * 2000 * 240
         names = {artifact.path for artifact in client.list_artifacts(parent.info.run_id)}
@@ -118,6 +119,23 @@ def test_a_finished_study_is_not_run_again(finished: oodbench.Result) -> None:
     again = run(["erm", "fdro"], directory=finished.record.directory)
     assert len(client.search_runs([one.experiment_id for one in client.search_experiments()])) == count
     assert again.leaderboard() == finished.leaderboard()
+
+
+def test_the_newest_study_of_a_label_counts_and_a_fresh_run_gives_the_same(tmp_path: Path) -> None:
+    first = run("erm", directory=tmp_path)
+    again = run("erm", directory=tmp_path, fresh=True)
+    setting = first.studies[0].setting
+    assert len(again.record.studies(setting)) == 1
+    pd.testing.assert_frame_equal(first.results(), again.results(), check_exact=True)
+    client = again.record.client
+    (experiment,) = client.search_experiments(filter_string=f"name = '{setting}'")
+    assert len(client.search_runs([experiment.experiment_id], "tags.`oodbench.kind` = 'study'")) == 2
+
+
+def test_passwords_are_not_shown(tmp_path: Path) -> None:
+    record = Record(f"sqlite:///{tmp_path}/a.db", tmp_path)
+    record.uri = "postgresql://team:secret@db.example/runs"
+    assert record.address == "postgresql://***@db.example/runs"
 
 
 def test_the_oracle_is_labelled_and_opens_the_test_data_before_selection(tmp_path: Path) -> None:
