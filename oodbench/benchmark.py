@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oodbench.board import Leaderboard
+from oodbench.board import Leaderboard, compile_leaderboard
 from oodbench.dataset import Dataset
 from oodbench.errors import Interrupted, UserError
 from oodbench.method import Method
-from oodbench.plan import Request, plan
+from oodbench.plan import Request, dataset_setting, plan
 from oodbench.progress import Progress
 from oodbench.study import Study
 
@@ -112,8 +112,6 @@ def leaderboard(
     directory: str | Path = DIRECTORY,
 ) -> Leaderboard:
     """The leaderboard of a dataset setting, from everything the record has on it."""
-    from oodbench.board import compile_leaderboard
-    from oodbench.plan import dataset_setting
     from oodbench.tracking import Record
 
     setting = dataset_setting(dataset, settings or {})
@@ -243,7 +241,5 @@ class _Run:
 
 
 def _compile(record: Record, setting: str, studies: Sequence[Study]) -> Leaderboard:
-    from oodbench.board import compile_leaderboard
-
     records = record.studies(setting, {study.identity for study in studies})
     return compile_leaderboard(setting, records, [study.label for study in studies])

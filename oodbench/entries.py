@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from oodbench.fitted import FittedModel
 from oodbench.metrics import summarize
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
@@ -101,12 +102,13 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
     (folder / "models").mkdir()
     for seed, model in outcome.models.items():
-        parameters = getattr(model, "parameters", None)
-        if parameters is not None:  # foreign predictors have no form that is safe to load, and are not stored
+        if isinstance(model, FittedModel):  # foreign predictors have no form that is safe to load, and are not stored
+            family = {"family": model.model.name, **{f"model.{k}": v for k, v in as_dict(model.model).items()}}
+            shape = {"outputs": model.outputs, "classification": model.classification, "loss": model.recipe.loss}
             save_file(
-                {"parameters": parameters},
+                {"parameters": model.parameters},
                 folder / "models" / f"seed-{seed}.safetensors",
-                metadata={"family": model.model.name, **{k: str(v) for k, v in as_dict(model.model).items()}},  # type: ignore[attr-defined]
+                metadata={key: str(value) for key, value in {**family, **shape}.items()},
             )
 
 

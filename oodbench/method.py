@@ -92,7 +92,7 @@ class Method:
         """The one door for the harness: a predictor per trial, from the training rows of every seed."""
         return [self.fit(train[trial.seed], trial.hparams, trial.entropy) for trial in trials]
 
-    def pack_capacity(self, rows: int, features: int, outputs: int, setup: Setup) -> int:
+    def pack_capacity(self, rows: int, outputs: int, setup: Setup) -> int:
         """How many trials are worth training together."""
         return 1
 
@@ -131,7 +131,7 @@ class LossMethod(Method):
 
         return list(train_pack(self, train, trials, setup))
 
-    def pack_capacity(self, rows: int, features: int, outputs: int, setup: Setup) -> int:
+    def pack_capacity(self, rows: int, outputs: int, setup: Setup) -> int:
         return trials_that_fit(setup, rows, outputs)
 
     def gradient_steps(self, setup: Setup) -> int:

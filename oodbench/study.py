@@ -129,16 +129,12 @@ class Study:
             for index, hparams in enumerate(self.configurations)
         ]
 
-        def shape(trial: Trial) -> tuple[int, int]:
-            rows, features = self.search_data(trial.seed).train.x.shape
-            return rows, features
-
         def alike(trial: Trial) -> tuple[Any, ...]:
-            return (*shape(trial), *(trial.hparams[name] for name in shared))
+            return (self.search_data(trial.seed).train.x.shape, *(trial.hparams[name] for name in shared))
 
         def capacity(trial: Trial) -> int:
-            outputs = self.search_data(trial.seed).train.outputs
-            return self.method.pack_capacity(*shape(trial), outputs, self.setup)
+            train = self.search_data(trial.seed).train
+            return self.method.pack_capacity(len(train), train.outputs, self.setup)
 
         return divide(self.identity, trials, alike, capacity)
 

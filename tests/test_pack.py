@@ -34,7 +34,7 @@ def trial(
     configuration: int = 0, seed: int = 0, learning_rate: float = 0.01, weight_decay: float = 0.0, **more: object
 ) -> Trial:
     hparams = {"learning_rate": learning_rate, "weight_decay": weight_decay, **more}
-    return Trial(configuration, hparams, seed, entropy=100 * configuration + seed)  # type: ignore[arg-type]
+    return Trial(configuration, hparams, seed, entropy=100 * configuration + seed)
 
 
 def forward(model: Model, parameters: torch.Tensor, columns: torch.Tensor, outputs: int) -> torch.Tensor:
@@ -47,7 +47,7 @@ def forward(model: Model, parameters: torch.Tensor, columns: torch.Tensor, outpu
 def test_a_pack_steps_like_torch_does(optimizer: str, model: Model) -> None:
     data = rows_of(0)
     trials = [trial(0, learning_rate=0.01), trial(1, learning_rate=0.002, weight_decay=0.01)]
-    recipe = Recipe(steps=25, optimizer=optimizer)  # type: ignore[arg-type]
+    recipe = Recipe(steps=25, optimizer=optimizer)
     fitted = train_pack(ERM(), {0: data}, trials, Setup(model, recipe))
     x, y = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.y, dtype=torch.float32)
     columns = model.columns(x.T.unsqueeze(0))
@@ -130,7 +130,7 @@ def test_weight_decay_is_ridge() -> None:
 @pytest.mark.parametrize(("classes", "loss"), [(0, "auto"), (2, "squared"), (3, "cross_entropy")])
 def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss: str) -> None:
     data = rows_of(0, classes=classes)
-    recipe = Recipe(steps=10, loss=loss)  # type: ignore[arg-type]
+    recipe = Recipe(steps=10, loss=loss)
     (fitted,) = train_pack(ERM(), {0: data}, [trial()], Setup(model, recipe))
     columns = model.columns(torch.tensor(data.x.T, dtype=torch.float32).unsqueeze(0))
     outputs = forward(model, torch.tensor(fitted.parameters).unsqueeze(0), columns, data.outputs)

@@ -26,7 +26,7 @@ def example(task: str) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize(("task", "loss"), KINDS)
 def test_slopes_are_the_derivative_of_the_losses_by_a_scale(task: str, loss: str) -> None:
     outputs, y = example(task)
-    recipe = Recipe(loss=loss)  # type: ignore[arg-type]
+    recipe = Recipe(loss=loss)
     scale = torch.ones(3, 1, 20, dtype=torch.float64, requires_grad=True)
     (expected,) = torch.autograd.grad(recipe.row_losses(outputs * scale, y).sum(), scale)
     assert torch.allclose(recipe.row_slopes(outputs, y), expected.squeeze(1))

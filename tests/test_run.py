@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors import safe_open
 
 import oodbench
 from oodbench import Dataset, Environment, Hparams, LossMethod, Method, Rows, TrainingRows
@@ -97,6 +98,11 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
         }  # fmt: skip
         models = [artifact.path for artifact in client.list_artifacts(parent.info.run_id, "models")]
         assert models == ["models/seed-0.safetensors", "models/seed-1.safetensors"]
+        with safe_open(client.download_artifacts(parent.info.run_id, models[0]), "numpy") as stored:
+            assert stored.get_tensor("parameters").shape == (10,)
+            assert stored.metadata() == {
+                "family": "linear", "model.intercept": "False", "outputs": "1", "classification": "False", "loss": "auto",
+            }  # fmt: skip
 
 
 def test_the_same_command_gives_the_same_numbers_and_another_method_changes_none(

@@ -16,7 +16,7 @@ shares = st.floats(0.02, 1.0)
 
 def _worst(find: object, scores: list[float], alpha0: float) -> tuple[np.ndarray, np.ndarray]:
     values = torch.tensor([scores], dtype=torch.float64)
-    return values[0].numpy(), find(values, torch.tensor([alpha0], dtype=torch.float64))[0].numpy()  # type: ignore[operator]
+    return values[0].numpy(), find(values, torch.tensor([alpha0], dtype=torch.float64))[0].numpy()
 
 
 @given(scores_lists, shares)

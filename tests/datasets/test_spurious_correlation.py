@@ -28,7 +28,7 @@ PINNED = ["f43c576c5059ac89", "6a4f982edc305695", "353f190e8e545b51"]
 def test_bayes_rules(reading: str, d: int) -> None:
     """S alone is right with probability Phi(sqrt(d) / sigma_s); V alone finds A, and is right as often as A = Y."""
     sigma_s, sigma_v = READINGS[reading]
-    data = SpuriousCorrelation(d=d, reading=reading, group_rows=100_000, r2=0.75)  # type: ignore[arg-type]
+    data = SpuriousCorrelation(d=d, reading=reading, group_rows=100_000, r2=0.75)
     for environment, r in zip(data.train(0), (0.9, 0.75), strict=True):
         by_s = (environment.x[:, :d].sum(1) > 0) == environment.y
         by_v = (environment.x[:, d:].sum(1) > 0) == environment.y
@@ -56,4 +56,4 @@ def test_moments() -> None:
 @pytest.mark.parametrize("bad", [{"r1": 1.1}, {"r3": -0.1}, {"d": 0}])
 def test_impossible_settings(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="r1|d"):
-        SpuriousCorrelation(**bad)  # type: ignore[arg-type]
+        SpuriousCorrelation(**bad)

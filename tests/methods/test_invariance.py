@@ -36,8 +36,8 @@ def spurious_rows(seed: int = 0, labelled: bool = False) -> TrainingRows:
 def train(method: LossMethod, rows: TrainingRows, setup: Setup | None = None, **hparams: object) -> FittedModel:
     values = {name: dimension.default for name, dimension in method.search_space().items()} | hparams
     setup = setup or Setup(Linear(intercept=False), Recipe(steps=1500))
-    (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], setup)  # type: ignore[arg-type]
-    return fitted  # type: ignore[return-value]
+    (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], setup)
+    return fitted
 
 
 def spurious_share(fitted: FittedModel) -> float:
