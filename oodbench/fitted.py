@@ -27,7 +27,11 @@ class FittedModel:
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Values, or class numbers. [row]"""
         outputs = self.forward(x)
-        predicted: NDArray[Any] = outputs.argmax(0) if self.classification else outputs[0].astype(np.float64)
+        predicted: NDArray[Any]
+        if not self.classification:
+            predicted = outputs[0].astype(np.float64)
+        else:
+            predicted = outputs.argmax(0) if self.outputs > 1 else (outputs[0] > 0).astype(np.int64)
         return predicted
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
@@ -37,7 +41,7 @@ class FittedModel:
         if not self.classification:
             losses = np.square(outputs[0] - y)
             return losses
-        is_class = np.arange(self.outputs)[:, None] == y  # [output, row]
+        is_class = y[None] == 1 if self.outputs == 1 else np.arange(self.outputs)[:, None] == y  # [output, row]
         if self.recipe.loss == "squared":
             losses = np.square(outputs - np.where(is_class, 1, -1)).mean(0)
             return losses

@@ -55,10 +55,6 @@ class TrainingRows:
                 array.flags.writeable = False
         return rows
 
-    @property
-    def outputs(self) -> int:
-        return self.classes if self.task == "classification" else 1
-
     def __len__(self) -> int:
         return len(self.y)
 
@@ -120,7 +116,7 @@ class LossMethod(Method):
         return False
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
-        """A sub-population [trial, row] of all training rows, for `rows.explored` from here on."""
+        """A sub-population [trial, row] of all training rows, or several [trial, k, row], for `rows.explored`."""
         raise NotImplementedError(f"{type(self).__name__} does not define explore")
 
     def search_space(self) -> Space:
@@ -157,7 +153,7 @@ class Rows:
     y: Tensor  # [trial, row]
     step: int
     recipe: Recipe = field(default_factory=Recipe)
-    explored: Tensor | None = None  # [trial, row]: what `explore` found last, if it was asked yet
+    explored: Tensor | None = None  # [trial, row] or [trial, k, row]: what `explore` found last, if asked yet
     environments_or_none: Tensor | None = None  # [trial, environment, row]
     represented: Tensor | None = None  # [seed or trial, unit, row]: what the last layer is applied to
     parameters: Tensor | None = None  # [trial, parameter]
@@ -169,6 +165,11 @@ class Rows:
         if self.environments_or_none is None:
             raise AttributeError('environment labels are not given: add needs = {"environments"} to the method')
         return self.environments_or_none
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are, for classification."""
+        return max(2, self.outputs.shape[1])
 
     @property
     def representation(self) -> Tensor:

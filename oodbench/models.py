@@ -33,6 +33,11 @@ class Model(ABC):
     @abstractmethod
     def bias(self) -> bool: ...
 
+    @property
+    def init_std(self) -> float:
+        """Of normal first weights, beside zero biases; 0 for uniform ones."""
+        return 0.0
+
     def layers(self, inputs: int, outputs: int) -> Iterator[tuple[int, int]]:
         """(inputs, units) of every layer."""
         sizes = [inputs, *self.hidden, outputs]
@@ -42,10 +47,18 @@ class Model(ABC):
         return sum(self._sizes(inputs, outputs))
 
     def initial(self, uniform: Tensor, inputs: int, outputs: int) -> Tensor:
-        """Parameters [trial, parameter] from numbers in [0, 1): each within ± 1 / sqrt(fan in)."""
+        """Parameters [trial, parameter] from numbers in [0, 1): uniform within ± 1 / sqrt(fan in), or normal."""
         scaled = 2 * uniform - 1
-        for piece, (fan_in, _) in zip(self.pieces(scaled, inputs, outputs), self.layers(inputs, outputs), strict=True):
-            piece.div_(math.sqrt(fan_in))
+        if self.init_std:
+            scaled = self.init_std * math.sqrt(2) * (scaled * (1 - 1e-7)).erfinv()
+        for depth, (piece, (fan_in, units)) in enumerate(
+            zip(self.pieces(scaled, inputs, outputs), self.layers(inputs, outputs), strict=True)
+        ):
+            if not self.init_std:
+                piece.div_(math.sqrt(fan_in))
+            elif self.bias:
+                biases = piece.view(len(piece), units, -1)[:, :, -1] if depth == 0 else piece[:, fan_in * units :]
+                biases.zero_()
         return scaled
 
     def columns(self, x: Tensor) -> Tensor:
@@ -121,10 +134,17 @@ class Mlp(Model):
 
     name = "mlp"
     width: tuple[int, ...] = setting((64,), "units of each hidden layer, e.g. 64 or 20,10")
+    init: float = setting(0.0, "std of normal first weights, with biases 0; 0: uniform within 1 / sqrt(fan in)")
 
     def __post_init__(self) -> None:
         if not self.width or min(self.width) < 1:
             raise ValueError("width must be one or more whole numbers from 1.")
+        if self.init < 0:
+            raise ValueError("init must be 0 or more.")
+
+    @property
+    def init_std(self) -> float:
+        return self.init
 
     @property
     def hidden(self) -> tuple[int, ...]:

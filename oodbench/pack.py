@@ -110,7 +110,8 @@ class _StackedRows:
         parts = [train[seed] for seed in seeds]
         first = parts[0]
         self.device = torch.device(setup.device)
-        self.outputs, self.classification = first.outputs, first.task == "classification"
+        self.classification = first.task == "classification"
+        self.outputs = setup.recipe.outputs(self.classification, first.classes)
         self.rows, self.features = first.x.shape
         self.generators = [torch.Generator().manual_seed(trial.entropy) for trial in trials]
         self.size = setup.recipe.batch_rows(self.rows)

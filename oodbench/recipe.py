@@ -21,7 +21,8 @@ class Recipe:
     batch: int = setting(0, f"rows a step; 0 takes all rows, or {LARGE_BATCH} where there are over {LARGE}")
     loss: Literal["auto", "squared", "cross_entropy"] = setting(
         "auto",
-        "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1",
+        "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1 "
+        "(two classes with a single output)",
     )
 
     def __post_init__(self) -> None:
@@ -34,6 +35,10 @@ class Recipe:
         wanted = self.batch or (LARGE_BATCH if rows > LARGE else rows)
         return min(wanted, rows)
 
+    def outputs(self, classification: bool, classes: int) -> int:
+        """How many numbers a model says of a row."""
+        return classes if classification and (classes > 2 or self.loss != "squared") else 1
+
     def row_losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Losses [trial, row] of outputs [trial, output, row] for targets [trial, row]."""
         from torch.nn.functional import mse_loss
@@ -42,8 +47,7 @@ class Recipe:
             if self.loss in ("auto", "cross_entropy"):
                 chosen = outputs.gather(1, y.unsqueeze(1)).squeeze(1)
                 return outputs.logsumexp(1) - chosen
-            signs = outputs.new_full(outputs.shape, -1.0).scatter(1, y.unsqueeze(1), 1.0)
-            return mse_loss(outputs, signs, reduction="none").mean(1)
+            return mse_loss(outputs, class_signs(outputs, y), reduction="none").mean(1)
         return mse_loss(outputs.squeeze(1), y, reduction="none")
 
     def row_slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -51,7 +55,17 @@ class Recipe:
         if y.is_floating_point():
             values = outputs.squeeze(1)
             return 2 * (values - y) * values
-        is_class = outputs.new_zeros(outputs.shape).scatter(1, y.unsqueeze(1), 1.0)
         if self.loss == "squared":
-            return (2 * (outputs - (2 * is_class - 1)) * outputs).mean(1)
+            return (2 * (outputs - class_signs(outputs, y)) * outputs).mean(1)
+        is_class = outputs.new_zeros(outputs.shape).scatter(1, y.unsqueeze(1), 1.0)
         return ((outputs.softmax(1) - is_class) * outputs).sum(1)
+
+
+def class_signs(outputs: Tensor, y: Tensor) -> Tensor:
+    """The targets of outputs [trial, output, row] for class numbers [trial, row]: +1 for a row's class, else -1.
+
+    A single output stands for class 1.
+    """
+    if outputs.shape[1] == 1:
+        return (2 * y - 1).unsqueeze(1).to(outputs.dtype)
+    return outputs.new_full(outputs.shape, -1.0).scatter(1, y.unsqueeze(1), 1.0)

@@ -134,7 +134,8 @@ class Study:
 
         def capacity(trial: Trial) -> int:
             train = self.search_data(trial.seed).train
-            return self.method.pack_capacity(len(train), train.outputs, self.setup)
+            outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
+            return self.method.pack_capacity(len(train), outputs, self.setup)
 
         return divide(self.identity, trials, alike, capacity)
 

@@ -63,8 +63,9 @@ class SRM(LossMethod):
         return bool(since >= 0 and since % hp.explore_every == 0)
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
-        classes = rows.outputs.shape[1]
-        return worst_mechanism(rows.representation, rows.y, classes, hp.alpha0, rows.recipe.loss, hp.explore_passes)
+        return worst_mechanism(
+            rows.representation, rows.y, rows.classes, hp.alpha0, rows.recipe.loss, hp.explore_passes
+        )
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         if rows.explored is None:
