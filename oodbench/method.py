@@ -55,6 +55,15 @@ class TrainingRows:
                 array.flags.writeable = False
         return rows
 
+    def signed_targets(self) -> Tensor:
+        """What a least squares fits [output, row]: y, or for classes -1 and +1 (two of them with a single output)."""
+        import torch
+
+        if self.task == "regression":
+            return torch.tensor(self.y, dtype=torch.float32).unsqueeze(0)
+        classes = np.arange(self.classes) if self.classes > 2 else np.array([1])
+        return torch.from_numpy(np.where(self.y == classes[:, None], 1, -1).astype(np.float32))
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -80,6 +89,9 @@ class Method:
 
     def search_space(self) -> Space:
         return self.space
+
+    def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
+        """Raise InvalidSetting if it cannot train on such rows with the hyper-parameters that are not searched."""
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
         raise NotImplementedError(f"{type(self).__name__} defines neither fit nor fit_pack")

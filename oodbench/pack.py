@@ -19,6 +19,7 @@ from torch import Tensor
 from oodbench.errors import TrainingFailed
 from oodbench.fitted import FittedModel
 from oodbench.method import Hparams, LossMethod, Rows, TrainingRows, per_trial
+from oodbench.optimizers import OPTIMIZERS
 from oodbench.trial import Setup, Trial
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -36,7 +37,7 @@ def train_pack(
     parameters = model.initial(data.uniform(model.parameter_count(data.features, outputs)), data.features, outputs)
     parameters = parameters.to(data.device).requires_grad_()
     hp = _stack_hparams(method, stacked, data.device)
-    optimizer = _OPTIMIZERS[recipe.optimizer](parameters, hp.learning_rate, hp.weight_decay)
+    optimizer = OPTIMIZERS[recipe.optimizer](parameters, hp.learning_rate, hp.weight_decay)
     explored: Tensor | None = None
     for step in range(recipe.steps):
         if method.explores_at(step, hp):
@@ -152,40 +153,6 @@ class _StackedRows:
             environments=_normalized(environments),
             explored=None if explored is None else _normalized(explored.gather(1, rows)),
         )
-
-
-class _Adam:
-    """Adam (Kingma & Ba 2015) on stacked parameters, with a learning rate and weight decay per trial."""
-
-    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
-        self.parameters = parameters.detach()
-        self.learning_rate, self.weight_decay = learning_rate.unsqueeze(1), weight_decay.unsqueeze(1)
-        self.mean, self.square = torch.zeros_like(self.parameters), torch.zeros_like(self.parameters)
-        self.steps = 0
-
-    def step(self, gradient: Tensor) -> None:
-        self.steps += 1
-        gradient = torch.addcmul(gradient, self.parameters, self.weight_decay)
-        self.mean.lerp_(gradient, 0.1)
-        self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        scale = (self.square / (1 - 0.999**self.steps)).sqrt_().add_(1e-8)
-        self.parameters.addcdiv_(self.mean * (self.learning_rate / (0.9**self.steps - 1)), scale)
-
-
-class _Sgd:
-    """Gradient descent with momentum 0.9 on stacked parameters."""
-
-    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
-        self.parameters = parameters.detach()
-        self.learning_rate, self.weight_decay = learning_rate.unsqueeze(1), weight_decay.unsqueeze(1)
-        self.velocity = torch.zeros_like(self.parameters)
-
-    def step(self, gradient: Tensor) -> None:
-        self.velocity.mul_(0.9).add_(gradient).addcmul_(self.parameters, self.weight_decay)
-        self.parameters.addcmul_(self.velocity, -self.learning_rate)
-
-
-_OPTIMIZERS: dict[str, type[_Adam] | type[_Sgd]] = {"adam": _Adam, "sgd": _Sgd}
 
 
 def _stack_hparams(method: LossMethod, trials: Sequence[Trial], device: torch.device) -> Hparams:

@@ -67,8 +67,8 @@ class SelectionBias(Dataset):
 
     @property
     def facts(self) -> dict[str, float | int]:
-        """The paper tells methods alpha0 = 0.1; the minority's true share is 200 / 2200."""
-        return {"alpha0": 0.1}
+        """The paper tells methods alpha0 = 0.1 and two clusters; the minority's true share is 200 / 2200."""
+        return {"alpha0": 0.1, "clusters": 2}
 
     def train(self, seed: int) -> Sequence[Environment]:
         return self._groups(self.rng(seed, "train"))

@@ -50,8 +50,8 @@ class SpuriousCorrelation(Dataset):
 
     @property
     def facts(self) -> dict[str, float | int]:
-        """The paper tells methods alpha0 = 0.15; the minority's true share is 0.17."""
-        return {"alpha0": 0.15}
+        """The paper tells methods alpha0 = 0.15 and two clusters; the minority's true share is 0.17."""
+        return {"alpha0": 0.15, "clusters": 2}
 
     def train(self, seed: int) -> Sequence[Environment]:
         return self._groups(self.rng(seed, "train"))

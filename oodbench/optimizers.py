@@ -1,0 +1,47 @@
+"""Optimizers on stacked parameters: the first dimension is the trial, each with a learning rate of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Adam:
+    """Adam (Kingma & Ba 2015)."""
+
+    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
+        self.parameters = parameters.detach()
+        self.learning_rate, self.weight_decay = (_as_wide(rate, parameters) for rate in (learning_rate, weight_decay))
+        self.mean, self.square = self.parameters * 0, self.parameters * 0
+        self.steps = 0
+
+    def step(self, gradient: Tensor) -> None:
+        self.steps += 1
+        gradient = gradient.addcmul(self.parameters, self.weight_decay)
+        self.mean.lerp_(gradient, 0.1)
+        self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        scale = (self.square / (1 - 0.999**self.steps)).sqrt_().add_(1e-8)
+        self.parameters.addcdiv_(self.mean * (self.learning_rate / (0.9**self.steps - 1)), scale)
+
+
+class Sgd:
+    """Gradient descent with momentum 0.9."""
+
+    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
+        self.parameters = parameters.detach()
+        self.learning_rate, self.weight_decay = (_as_wide(rate, parameters) for rate in (learning_rate, weight_decay))
+        self.velocity = self.parameters * 0
+
+    def step(self, gradient: Tensor) -> None:
+        self.velocity.mul_(0.9).add_(gradient).addcmul_(self.parameters, self.weight_decay)
+        self.parameters.addcmul_(self.velocity, -self.learning_rate)
+
+
+OPTIMIZERS: dict[str, type[Adam] | type[Sgd]] = {"adam": Adam, "sgd": Sgd}
+
+
+def _as_wide(rate: Tensor, parameters: Tensor) -> Tensor:
+    """[trial] -> [trial, 1, ...]"""
+    return rate.view(-1, *[1] * (parameters.dim() - 1))
