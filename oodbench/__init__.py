@@ -4,7 +4,7 @@ from oodbench.benchmark import Result, leaderboard, run
 from oodbench.board import Leaderboard
 from oodbench.dataset import Dataset, Environment
 from oodbench.errors import OodbenchError
-from oodbench.method import Hparams, LossMethod, Method, Predictor, Rows, TrainingRows
+from oodbench.method import Hparams, LossMethod, Method, Predictor, Preset, Rows, TrainingRows
 from oodbench.models import Linear, Mlp
 from oodbench.recipe import Recipe
 from oodbench.settings import setting
@@ -27,6 +27,7 @@ __all__ = [
     "OodbenchError",
     "Option",
     "Predictor",
+    "Preset",
     "Recipe",
     "Result",
     "Rows",

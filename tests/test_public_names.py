@@ -6,7 +6,7 @@ import sys
 import oodbench
 
 NAMES = """Choice Dataset Environment Hparams Integer Leaderboard Linear LogUniform LossMethod Method Mlp OodbenchError
-Option Predictor Recipe Result Rows TrainingRows Uniform leaderboard run setting""".split()
+Option Predictor Preset Recipe Result Rows TrainingRows Uniform leaderboard run setting""".split()
 
 
 def test_public_names() -> None:

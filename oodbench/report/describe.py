@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from oodbench.errors import UnknownName
 from oodbench.registry import find, names
 from oodbench.settings import as_dict, describe
+from oodbench.space import fixed_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,6 +54,16 @@ def _method(name: str) -> dict[str, Any]:
         "search_space": [
             {"name": key, "default": value.default, "values": str(value), "searched": value.searched}
             for key, value in cls().search_space().items()
+        ],
+        "presets": [
+            {
+                "name": f"{name}:{key}",
+                "about": preset.about,
+                "fix": " ".join(f"{one}={fixed_text(value)}" for one, value in preset.fix.items()),
+                "model": _with_settings(preset.model.name, preset.model) if preset.model else "",
+                "training": " ".join(f"{one}={value}" for one, value in preset.training.items()),
+            }
+            for key, preset in cls.presets.items()
         ],
     }
 
