@@ -9,6 +9,7 @@ from oodbench.models import Linear, Mlp
 from oodbench.recipe import Recipe
 from oodbench.settings import setting
 from oodbench.space import Choice, Integer, LogUniform, Option, Uniform
+from oodbench.suiteresult import SuiteResult, run_suite, suite_leaderboards
 
 __version__ = "0.1.0"
 
@@ -31,9 +32,12 @@ __all__ = [
     "Recipe",
     "Result",
     "Rows",
+    "SuiteResult",
     "TrainingRows",
     "Uniform",
     "leaderboard",
     "run",
+    "run_suite",
     "setting",
+    "suite_leaderboards",
 ]

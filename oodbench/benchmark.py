@@ -1,4 +1,4 @@
-"""`oodbench.run` and `oodbench.leaderboard`, for what was asked for by hand; suite.py has the same for suites."""
+"""`oodbench.run` and `oodbench.leaderboard`, for what was asked for by hand; suiteresult.py has the same for suites."""
 
 from __future__ import annotations
 

@@ -41,16 +41,7 @@ class Request:
 
     def check(self) -> None:
         """All that can be said without making data or starting anything."""
-        for name, value, least in (
-            ("trials", self.trials, 1),
-            ("seeds", self.seeds, 1),
-            ("seed", self.seed, 0),
-        ):
-            if value < least:
-                raise UserError(f"--{name} must be at least {least}, not {value}.")
-        check_selector(self.selector)
-        if self.device not in DEVICES:
-            raise UnknownName("device", self.device, DEVICES)
+        check_options(self.trials, self.seeds, self.seed, self.selector, self.device)
         if self.model is not None and self.model not in FAMILIES:
             raise UnknownName("model", self.model, FAMILIES)
         if not self.methods or not self.datasets:
@@ -63,6 +54,15 @@ class Request:
             for method in methods:
                 _setup(_usual(dataset, method, "cpu"), self, dataset)
                 _fixed(method, self.fix)
+
+
+def check_options(trials: int, seeds: int, seed: int, selector: str, device: str) -> None:
+    for name, value, least in (("trials", trials, 1), ("seeds", seeds, 1), ("seed", seed, 0)):
+        if value < least:
+            raise UserError(f"--{name} must be at least {least}, not {value}.")
+    check_selector(selector)
+    if device not in DEVICES:
+        raise UnknownName("device", device, DEVICES)
 
 
 @dataclass(frozen=True)
