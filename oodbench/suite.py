@@ -196,7 +196,7 @@ def _part(
     if board.curve is not None and point is not None:
         fix[board.curve.hyper_parameter] = point
         variant.append(f"{board.curve.hyper_parameter}={fixed_text(point)}")
-    wanted = (overrides.trials, way.trials, board.trials, mode.trials, suite.trials)
+    wanted = (overrides.trials, way.trials, mode.trials, board.trials, suite.trials)
     request = Request(
         methods=[f"{method}:{way.preset}" if way.preset else method],
         datasets=[board.dataset],

@@ -187,8 +187,9 @@ def _curve(table: _Table) -> Curve | None:
         mark=table.take("mark", float, None),
         mark_about=table.take("mark_about", str, ""),
     )
-    if len(set(map(str, curve.values))) < max(2, len(curve.values)):
-        table.fail("values", "must be two or more different values")
+    numbers = {value for value in curve.values if isinstance(value, int | float) and not isinstance(value, bool)}
+    if len(numbers) < max(2, len(curve.values)):
+        table.fail("values", "must be two or more different numbers")
     table.close()
     return curve
 

@@ -64,7 +64,9 @@ def _markdown(board: BoardResult) -> str:
         titles, rows = _curve_table(board)
         lines += [f"**{board.leaderboards[0].setting}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
         lines += [line(titles), line(["---:"] * len(titles)), *(line(row) for row in rows), ""]
-        lines.append(f"value ± spread (sample std over seeds), {_budget(board)} trials × seeds.")
+        lines.append(
+            f"value ± spread (sample std over seeds, the band of the figure); {_budget(board)} trials × seeds."
+        )
     return "\n".join([*lines, *(f"\n{note}" for note in _notes(board))]) + "\n"
 
 
