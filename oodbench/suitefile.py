@@ -26,10 +26,15 @@ def suite_names() -> list[str]:
 
 def list_suites() -> list[dict[str, Any]]:
     """Those that ship, described as plug-ins are."""
-    return [
-        {"kind": "suite", "name": name, "source": "oodbench", "summary": read_suite(name).title, "broken": None}
-        for name in suite_names()
-    ]
+    listed = []
+    for name in suite_names():
+        summary, broken = "", None
+        try:
+            summary = read_suite(name).title
+        except UserError as error:
+            broken = " ".join(str(error).split())
+        listed.append({"kind": "suite", "name": name, "source": "oodbench", "summary": summary, "broken": broken})
+    return listed
 
 
 def read_suite(name: str) -> Suite:
