@@ -4,11 +4,12 @@ from oodbench.benchmark import Result, leaderboard, run
 from oodbench.board import Leaderboard
 from oodbench.dataset import Dataset, Environment
 from oodbench.errors import OodbenchError
-from oodbench.method import Hparams, LossMethod, Method, Predictor, Rows, TrainingRows
+from oodbench.method import Hparams, LossMethod, Method, Predictor, Preset, Rows, TrainingRows
 from oodbench.models import Linear, Mlp
 from oodbench.recipe import Recipe
 from oodbench.settings import setting
 from oodbench.space import Choice, Integer, LogUniform, Option, Uniform
+from oodbench.suiteresult import SuiteResult, run_suite, suite_leaderboards
 
 __version__ = "0.1.0"
 
@@ -27,12 +28,16 @@ __all__ = [
     "OodbenchError",
     "Option",
     "Predictor",
+    "Preset",
     "Recipe",
     "Result",
     "Rows",
+    "SuiteResult",
     "TrainingRows",
     "Uniform",
     "leaderboard",
     "run",
+    "run_suite",
     "setting",
+    "suite_leaderboards",
 ]

@@ -1,20 +1,18 @@
-"""The whole way, once: plan, search, select, evaluate, record. `oodbench.run` and `oodbench.leaderboard`."""
+"""`oodbench.run` and `oodbench.leaderboard`, for what was asked for by hand; suiteresult.py has the same for suites."""
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board import Leaderboard, compile_leaderboard
 from oodbench.dataset import Dataset
-from oodbench.errors import Interrupted, UserError
+from oodbench.errors import UserError
+from oodbench.execution import Execution
 from oodbench.method import Method
-from oodbench.plan import Request, dataset_setting, plan
+from oodbench.plan import Request, dataset_setting
 from oodbench.progress import Progress
 from oodbench.study import Study
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from oodbench.tracking import Record
-    from oodbench.trial import Pack, PackResult
 
 DIRECTORY = Path(".oodbench")
 
@@ -37,10 +34,11 @@ class Result:
 
     def leaderboards(self) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""
-        return [
-            _compile(self.record, setting, [study for study in self.studies if study.setting == setting])
-            for setting in dict.fromkeys(study.setting for study in self.studies)
-        ]
+        boards = []
+        for setting in dict.fromkeys(study.setting for study in self.studies):
+            studies = [study for study in self.studies if study.setting == setting]
+            boards.append(compile_leaderboard(setting, self.record.records_of(studies), [one.label for one in studies]))
+        return boards
 
     def leaderboard(self) -> Leaderboard:
         """The leaderboard of a run on one dataset setting."""
@@ -53,11 +51,10 @@ class Result:
         """Every result row: study x configuration x seed x part x environment."""
         import pandas as pd
 
-        identities = {study.identity for study in self.studies}
         frames = [
-            record.results.assign(method=record.label, setting=setting)
-            for setting in dict.fromkeys(study.setting for study in self.studies)
-            for record in self.record.studies(setting, identities)
+            record.results.assign(method=record.label, setting=study.setting)
+            for study in self.studies
+            for record in self.record.records_of([study])
             if record.results is not None
         ]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -101,7 +98,9 @@ def run(
         selector=selector,
         device=device,
     )
-    return _Run(request, address, tracking_uri, Path(directory), fresh, progress or Progress()).execute()
+    execution = Execution([request], address, tracking_uri, Path(directory), fresh, progress or Progress())
+    (studies,) = execution.execute()
+    return Result(studies, execution.failures, execution.record)
 
 
 def leaderboard(
@@ -128,118 +127,3 @@ def leaderboard(
             )
         )
     return compile_leaderboard(setting, records)
-
-
-class _Run:
-    """One call of `run`, with what its steps share."""
-
-    def __init__(
-        self,
-        request: Request,
-        address: str | None,
-        tracking_uri: str | None,
-        directory: Path,
-        fresh: bool,
-        progress: Progress,
-    ) -> None:
-        self.request, self.address, self.fresh, self.progress = request, address, fresh, progress
-        self.tracking_uri, self.directory = tracking_uri, directory
-        self.failures: dict[str, str] = {}
-
-    def execute(self) -> Result:
-        from oodbench.search import cluster, resolve_device
-        from oodbench.tracking import Record
-
-        self.request.check()
-        self.record = Record(self.tracking_uri, self.directory)
-        with contextlib.ExitStack() as stack:
-            if self.address is not None:  # what the cluster has decides about the device
-                stack.enter_context(cluster(self.address))
-            device = resolve_device(self.request.device, self.address)
-            self.progress.stage("making the data")
-            studies = plan(self.request, device)
-            self.progress.plan(studies, self.record.address)
-            # opening the record takes seconds when it is new: meanwhile the search starts
-            opener = stack.enter_context(ThreadPoolExecutor(1, "record"))
-            opening = opener.submit(lambda: self.record.client)
-            pending = studies if self.record.is_empty or self.fresh else self._unfinished(studies, opening)
-            if pending:
-                self.progress.stage("starting Ray" if self.address is None else "connecting")
-                stack.enter_context(cluster(self.address))
-                self._search(pending, opening)
-            else:
-                self.progress.stage("all of it is in the record already, --fresh runs it again")
-        return Result(studies, self.failures, self.record)
-
-    def _unfinished(self, studies: list[Study], opening: Future[Any]) -> list[Study]:
-        opening.result()
-        return [study for study in studies if not self.record.finished(study.identity)]
-
-    def _search(self, studies: list[Study], opening: Future[Any]) -> None:
-        """Run the packs that are not finished yet; conclude each study when its last pack is there."""
-        from oodbench.packstore import PackStore
-        from oodbench.search import Job, run_jobs
-
-        self.started = time.time()
-
-        stores = {study.identity: PackStore(self.directory, study) for study in studies}
-        by_identity = {study.identity: study for study in studies}
-        if self.fresh:
-            for store in stores.values():
-                store.discard()
-        results = {study.identity: stores[study.identity].load() for study in studies}
-        jobs = [
-            Job(pack, study.method, study.setup, {seed: study.search_data(seed) for seed in pack.seeds})
-            for study in studies
-            for pack in study.packs
-            if pack.index not in results[study.identity]
-        ]
-        finished = [pack for study in studies for pack in study.packs if pack.index in results[study.identity]]
-        self.progress.begin(sum(study.trainings for study in studies), sum(len(pack.trials) for pack in finished))
-        # concluding and recording a study goes on beside the search of the next
-        concluding: list[Future[None]] = []
-        with ThreadPoolExecutor(1, "conclude") as executor:
-
-            def conclude_if_whole(study: Study) -> None:
-                if len(results[study.identity]) == len(study.packs):
-                    packs = results[study.identity]
-                    concluding.append(executor.submit(self._conclude, study, packs, stores[study.identity], opening))
-
-            def on_result(pack: Pack, result: PackResult) -> None:
-                study = by_identity[pack.study]
-                stores[pack.study].save(pack, result)
-                results[pack.study][pack.index] = result
-                self.progress.advance(study, len(pack.trials), len(result.failures))
-                conclude_if_whole(study)
-
-            for study in studies:
-                conclude_if_whole(study)
-            try:
-                if jobs:
-                    run_jobs(jobs, on_result)
-            except (Interrupted, KeyboardInterrupt):
-                saved = sum(len(found) for found in results.values())
-                total = sum(len(study.packs) for study in studies)
-                raise Interrupted(
-                    f"stopped. {saved} of {total} packs are saved in {self.directory}.\n"
-                    "The same command continues from there."
-                ) from None
-            finally:
-                self.progress.end()
-        for future in concluding:
-            future.result()
-
-    def _conclude(self, study: Study, packs: dict[int, PackResult], store: Any, opening: Future[Any]) -> None:
-        from oodbench.outcome import conclude
-
-        outcome = conclude(study, packs, store, self.started)
-        opening.result()
-        self.record.write(outcome)
-        store.discard()
-        if outcome.error:
-            self.failures[f"{study.label} on {study.setting}"] = outcome.error
-
-
-def _compile(record: Record, setting: str, studies: Sequence[Study]) -> Leaderboard:
-    records = record.studies(setting, {study.identity for study in studies})
-    return compile_leaderboard(setting, records, [study.label for study in studies])

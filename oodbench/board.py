@@ -18,12 +18,38 @@ Mark = Literal["best", "tied", ""]
 
 
 @dataclass(frozen=True)
+class Published:
+    """What others found, and their ±."""
+
+    value: float
+    spread: float | None
+
+
+@dataclass(frozen=True)
 class Cell:
     """A metric of a method: mean and spread (sample std) over seeds, and whether it is the best, or tied for it."""
 
     value: float | None
     spread: float | None
     mark: Mark = ""
+    published: Published | None = None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the value is within the published ±; None where there is nothing to compare."""
+        if self.value is None or self.published is None or self.published.spread is None:
+            return None
+        return abs(self.value - self.published.value) <= self.published.spread
+
+    def as_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = {"value": self.value, "spread": self.spread, "mark": self.mark}
+        if self.published is not None:
+            values["published"] = {
+                "value": self.published.value,
+                "spread": self.published.spread,
+                "within": self.within,
+            }
+        return values
 
 
 @dataclass(frozen=True)
@@ -44,6 +70,9 @@ class Leaderboard:
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
 
+    def has_published(self, metric: str) -> bool:
+        return any(row.cells[metric].published is not None for row in self.rows)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
@@ -51,10 +80,7 @@ class Leaderboard:
             "rows": [
                 {
                     "method": row.label,
-                    "metrics": {
-                        name: {"value": cell.value, "spread": cell.spread, "mark": cell.mark}
-                        for name, cell in row.cells.items()
-                    },
+                    "metrics": {name: cell.as_dict() for name, cell in row.cells.items()},
                     "trials": row.trials,
                     "seeds": row.seeds,
                     "failed_trainings": row.failed_trainings,
@@ -67,7 +93,7 @@ class Leaderboard:
         }
 
     def frame(self) -> pd.DataFrame:
-        """One row per method, with columns `metric` and `metric_spread`."""
+        """One row per method, with columns `metric` and `metric_spread`; published figures beside, if there are any."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -76,7 +102,7 @@ class Leaderboard:
                 | {
                     key: value
                     for name, cell in row.cells.items()
-                    for key, value in ((name, cell.value), (f"{name}_spread", cell.spread))
+                    for key, value in _columns(name, cell, self.has_published(name)).items()
                 }
                 | {
                     "trials": row.trials,
@@ -89,11 +115,26 @@ class Leaderboard:
         )
 
 
-def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: Sequence[str] = ()) -> Leaderboard:
-    """The board of these studies, one a label. `missing` labels are shown without values."""
+def _columns(name: str, cell: Cell, published: bool) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: cell.value, f"{name}_spread": cell.spread}
+    if published:
+        other = cell.published
+        columns[f"{name}_published"] = other.value if other else None
+        columns[f"{name}_published_spread"] = other.spread if other else None
+        columns[f"{name}_within_published"] = cell.within
+    return columns
+
+
+def compile_leaderboard(
+    setting: str, records: Sequence[StudyRecord], missing: Sequence[str] = (), metrics: Sequence[str] = ()
+) -> Leaderboard:
+    """The board of these studies, one a label. `missing` labels are shown without values.
+
+    The metrics are the usual ones of the task unless others are named; the first of them ranks.
+    """
     by_label = {record.label: record for record in records}
     tasks = {record.task for record in records}
-    metrics = SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"]
+    metrics = tuple(metrics) or (SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"])
     per_seed = {
         label: summarize(record.results, record.task)
         for label, record in by_label.items()
@@ -117,7 +158,10 @@ def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: S
         for label in missing
         if label not in by_label
     ]
-    rows.sort(key=lambda row: (row.cells[metrics[0]].value is None, row.cells[metrics[0]].value or 0, row.label))
+    sign = -1 if metrics[0] in HIGHER_IS_BETTER else 1
+    rows.sort(
+        key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
+    )
     return Leaderboard(setting, metrics, rows)
 
 

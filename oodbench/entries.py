@@ -15,6 +15,7 @@ from oodbench.fitted import FittedModel
 from oodbench.metrics import summarize
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
+from oodbench.space import fixed_text
 
 VERSIONED = ("oodbench", "torch", "numpy", "pandas", "ray", "mlflow")
 
@@ -37,6 +38,7 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
     study = outcome.study
     params: dict[str, Any] = {"method": study.method_name, "dataset": study.dataset_name}
     params |= {f"dataset.{key}": value for key, value in as_dict(study.dataset).items()}
+    params |= {f"fixed.{key}": fixed_text(value) for key, value in study.fixed.items()}
     params |= {"model": study.setup.model.name}
     params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
     params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.models import Model
 from oodbench.recipe import Recipe
-from oodbench.space import Choice, Dimension, LogUniform, Space, Value
+from oodbench.space import Choice, Dimension, Fixed, LogUniform, Space, Value
 from oodbench.trial import Setup, Trial, trials_that_fit
 
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ class Predictor(Protocol):
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
 
 
+@dataclass(frozen=True)
+class Preset:
+    """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them."""
+
+    about: str
+    fix: Mapping[str, Fixed] = field(default_factory=dict)
+    model: Model | None = None  # instead of the dataset's
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Method:
     """A method with `fit`: anything that turns training rows into a predictor, trees and foreign estimators alike."""
 
@@ -86,6 +97,7 @@ class Method:
     """Hyper-parameters it takes from the dataset's facts where those tell them, rather than search."""
     tasks: ClassVar[tuple[Task, ...]] = ("regression", "classification")
     space: ClassVar[Mapping[str, Dimension]] = {}
+    presets: ClassVar[Mapping[str, Preset]] = {}
 
     def search_space(self) -> Space:
         return self.space

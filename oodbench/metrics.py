@@ -19,6 +19,8 @@ SUMMARY = {
     "regression": ("mean_error", "std_error", "max_error"),
     "classification": ("mean_error", "std_error", "max_error", "mean_accuracy", "mean_f1", "worst_f1"),
 }
+BESIDES: dict[str, tuple[str, ...]] = {"regression": (), "classification": ("train_accuracy",)}
+"""What `summarize` gives too, shown where it is asked for."""
 HIGHER_IS_BETTER = frozenset({"mean_accuracy", "train_accuracy", "mean_f1", "worst_f1"})
 
 

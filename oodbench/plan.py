@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oodbench.dataset import Dataset
 from oodbench.errors import BrokenPlugin, InvalidSetting, OodbenchError, UnknownName, UserError, WorkError
-from oodbench.method import Method
+from oodbench.method import Method, Preset
 from oodbench.models import FAMILIES, Model
 from oodbench.recipe import Recipe
 from oodbench.registry import Kind, fault_of, find
 from oodbench.select import check_selector
-from oodbench.settings import configure
-from oodbench.space import Value, parse_value
-from oodbench.study import Budget, SharedData, Study, data_seeds, setting_name
+from oodbench.settings import as_dict, configure
+from oodbench.space import Fixed, parse_fixed
+from oodbench.study import ORACLE, Budget, SharedData, Study, data_seeds, deviations, setting_name
 from oodbench.trial import Setup
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -23,78 +23,65 @@ DEVICES = ("auto", "cpu", "cuda")
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for, in the user's words."""
+    """What the user asked for, in the user's words: every method on every dataset, each in the same way."""
 
-    methods: Sequence[str | type[Method]]
+    methods: Sequence[str | type[Method]]  # or METHOD:PRESET
     datasets: Sequence[str | type[Dataset]]
-    settings: Mapping[str, Any]
-    model: str | None
-    model_settings: Mapping[str, Any]
-    training: Mapping[str, Any]
-    fix: Mapping[str, Any]
-    trials: int
-    seeds: int
-    seed: int
-    selector: str
-    device: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    fix: Mapping[str, Any] = field(default_factory=dict)
+    trials: int = 20
+    seeds: int = 10
+    seed: int = 0
+    selector: str = "worst"
+    device: str = "auto"
+    variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
 
     def check(self) -> None:
         """All that can be said without making data or starting anything."""
-        for name, value, least in (
-            ("trials", self.trials, 1),
-            ("seeds", self.seeds, 1),
-            ("seed", self.seed, 0),
-        ):
-            if value < least:
-                raise UserError(f"--{name} must be at least {least}, not {value}.")
-        check_selector(self.selector)
-        if self.device not in DEVICES:
-            raise UnknownName("device", self.device, DEVICES)
+        check_options(self.trials, self.seeds, self.seed, self.selector, self.device)
         if self.model is not None and self.model not in FAMILIES:
             raise UnknownName("model", self.model, FAMILIES)
         if not self.methods or not self.datasets:
             raise UserError("name at least one method and one dataset.\n`oodbench list` shows what there is.")
-        methods = [(name, cls()) for name, cls in _resolve("method", self.methods)]
+        methods = _resolve_methods(self.methods)
         for fixed in self.fix:
             _check_fixed(fixed, methods)
-        for name, cls in _resolve("dataset", self.datasets):
+        for name, cls in _resolve("dataset", self.datasets).items():
             dataset = configure(cls, self.settings, f"dataset {name!r}")
-            _setup(dataset, self, "cpu")
-            for method_name, method in methods:
-                _fixed_for(method_name, method, self.fix)
+            for method in methods:
+                _setup(_usual(dataset, method, "cpu"), self, dataset)
+                _fixed(method, self.fix)
 
 
-def plan(request: Request, device: str) -> list[Study]:
-    """Every method on every dataset setting, sharing the data of each."""
-    budget = Budget(request.trials, request.seeds, request.seed)
-    studies = []
-    for dataset_name, dataset_class in _resolve("dataset", request.datasets):
-        dataset = configure(dataset_class, request.settings, f"dataset {dataset_name!r}")
-        try:
-            training = SharedData(dataset, data_seeds(budget))
-        except OodbenchError:
-            raise
-        except Exception as error:
-            raise WorkError(
-                f"dataset {dataset_name!r} could not make its data: {type(error).__name__}: {error}\n"
-                f"`oodbench check {dataset_class.__module__.partition('.')[0]}` may tell more."
-            ) from error
-        for method_name, method_class in _resolve("method", request.methods):
-            method = method_class()
-            study = Study(
-                method_name=method_name,
-                method=method,
-                dataset_name=dataset_name,
-                dataset=dataset,
-                setup=_setup(dataset, request, device),
-                budget=budget,
-                selector=request.selector,
-                training=training,
-                fixed=_fixed_for(method_name, method, request.fix),
-            )
-            study.check()
-            studies.append(study)
-    return studies
+def check_options(trials: int, seeds: int, seed: int, selector: str, device: str) -> None:
+    for name, value, least in (("trials", trials, 1), ("seeds", seeds, 1), ("seed", seed, 0)):
+        if value < least:
+            raise UserError(f"--{name} must be at least {least}, not {value}.")
+    check_selector(selector)
+    if device not in DEVICES:
+        raise UnknownName("device", device, DEVICES)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A method as it was asked for."""
+
+    shown: str  # srm or srm:released
+    name: str
+    method: Method
+    preset: Preset
+
+    def owns(self, owner: str) -> bool:
+        return owner in ("", self.name, self.shown)
+
+
+def plan(requests: Sequence[Request], device: str) -> list[list[Study]]:
+    """The studies of each request. Those on the same dataset setting and seeds share its data."""
+    made: dict[str, SharedData] = {}
+    return [_studies(request, device, made) for request in requests]
 
 
 def dataset_setting(name: str, settings: Mapping[str, Any]) -> str:
@@ -102,7 +89,55 @@ def dataset_setting(name: str, settings: Mapping[str, Any]) -> str:
     return setting_name(name, configure(find("dataset", name), settings, f"dataset {name!r}"))
 
 
-def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> list[tuple[str, type[Any]]]:
+def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list[Study]:
+    budget = Budget(request.trials, request.seeds, request.seed)
+    studies = []
+    for dataset_name, dataset_class in _resolve("dataset", request.datasets).items():
+        dataset = configure(dataset_class, request.settings, f"dataset {dataset_name!r}")
+        key = f"{dataset_name} {as_dict(dataset)} {data_seeds(budget)}"
+        if key not in made:
+            made[key] = _make_data(dataset_name, dataset, budget)
+        for asked in _resolve_methods(request.methods):
+            usual = _usual(dataset, asked, device)
+            setup, by_hand = _setup(usual, request, dataset), _fixed(asked, request.fix)
+            study = Study(
+                method_name=asked.name,
+                method=asked.method,
+                dataset_name=dataset_name,
+                dataset=dataset,
+                setup=setup,
+                budget=budget,
+                selector=request.selector,
+                training=made[key],
+                fixed=_parsed(asked, asked.preset.fix) | by_hand,
+                label=_label(asked, request, deviations(setup, usual, by_hand, request.selector)),
+            )
+            study.check()
+            studies.append(study)
+    return studies
+
+
+def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
+    try:
+        return SharedData(dataset, data_seeds(budget))
+    except OodbenchError:
+        raise
+    except Exception as error:
+        raise WorkError(
+            f"dataset {name!r} could not make its data: {type(error).__name__}: {error}\n"
+            f"`oodbench check {type(dataset).__module__.partition('.')[0]}` may tell more."
+        ) from error
+
+
+def _label(asked: _Asked, request: Request, differing: list[str]) -> str:
+    """The row on a leaderboard: the method, and in what it differs from the dataset's or the preset's usual way."""
+    name = asked.shown
+    if request.variant is not None:
+        name, differing = asked.name, [*request.variant, *([ORACLE] if request.selector == "oracle" else [])]
+    return f"{name} ({', '.join(differing)})" if differing else name
+
+
+def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> dict[str, type[Any]]:
     """Names and classes, each once: a name from the registry, or a class given by hand."""
     found: dict[str, type[Any]] = {}
     for one in wanted:
@@ -113,36 +148,63 @@ def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> list[tuple[str, t
         if fault:
             raise BrokenPlugin(f"{kind} {one.__name__} cannot be used: {fault}.")
         found[one.__name__.lower()] = one
-    return list(found.items())
+    return found
 
 
-def _setup(dataset: Dataset, request: Request, device: str) -> Setup:
-    model: Model = dataset.model
+def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
+    found: dict[str, _Asked] = {}
+    for one in wanted:
+        plain, _, preset_name = one.partition(":") if isinstance(one, str) else (one, "", "")
+        ((name, cls),) = _resolve("method", [plain]).items()
+        preset = Preset("")
+        if preset_name:
+            if preset_name not in cls.presets:
+                raise UnknownName(f"preset of method {name!r}", preset_name, cls.presets)
+            preset = cls.presets[preset_name]
+        shown = f"{name}:{preset_name}" if preset_name else name
+        found[shown] = _Asked(shown, name, cls(), preset)
+    return list(found.values())
+
+
+def _usual(dataset: Dataset, asked: _Asked, device: str) -> Setup:
+    """The way of the dataset, or of the preset where it says otherwise."""
+    recipe = configure(Recipe, asked.preset.training, f"preset {asked.shown!r}", base=dataset.recipe)
+    return Setup(asked.preset.model or dataset.model, recipe, device)
+
+
+def _setup(usual: Setup, request: Request, dataset: Dataset) -> Setup:
+    model: Model = usual.model
     if request.model is not None and request.model != model.name:
         model = FAMILIES[request.model]()
     model = configure(type(model), request.model_settings, f"model {model.name!r}", base=model)
-    recipe = configure(Recipe, request.training, "training", base=dataset.recipe)
+    recipe = configure(Recipe, request.training, "training", base=usual.recipe)
     if dataset.task == "regression" and recipe.loss == "cross_entropy":
         raise InvalidSetting("training: loss=cross_entropy is for classification.\nUse loss=squared or auto.")
-    return Setup(model, recipe, device)
+    return Setup(model, recipe, usual.device)
 
 
-def _check_fixed(fixed: str, methods: Sequence[tuple[str, Method]]) -> None:
+def _check_fixed(fixed: str, methods: Sequence[_Asked]) -> None:
     """A hyper-parameter to fix, NAME or METHOD.NAME, must exist somewhere in this run."""
-    owner, dot, name = fixed.rpartition(".")
-    candidates = [(method_name, method) for method_name, method in methods if not dot or method_name == owner]
+    owner, _, name = fixed.rpartition(".")
+    candidates = [asked for asked in methods if asked.owns(owner)]
     if not candidates:
-        raise UnknownName("method in --fix", owner, [method_name for method_name, _ in methods])
-    if not any(name in method.search_space() for _, method in candidates):
-        known = {parameter for _, method in candidates for parameter in method.search_space()}
+        raise UnknownName("method in --fix", owner, [asked.name for asked in methods])
+    if not any(name in asked.method.search_space() for asked in candidates):
+        known = {parameter for asked in candidates for parameter in asked.method.search_space()}
         raise UnknownName("hyper-parameter", name, known)
 
 
-def _fixed_for(method_name: str, method: Method, fix: Mapping[str, Any]) -> dict[str, Value]:
-    space = method.search_space()
-    values: dict[str, Value] = {}
-    for fixed, value in fix.items():
-        owner, dot, name = fixed.rpartition(".")
-        if (not dot or owner == method_name) and name in space:
-            values[name] = parse_value(space, name, value, f"method {method_name!r}")
-    return values
+def _fixed(asked: _Asked, fix: Mapping[str, Any]) -> dict[str, Fixed]:
+    """What the user fixed of this method; what is said of one method goes before what is said of all."""
+    space = asked.method.search_space()
+    mine = {}
+    for fixed in sorted(fix, key=lambda fixed: "." in fixed):
+        owner, _, name = fixed.rpartition(".")
+        if asked.owns(owner) and name in space:
+            mine[name] = fix[fixed]
+    return _parsed(asked, mine)
+
+
+def _parsed(asked: _Asked, fix: Mapping[str, Any]) -> dict[str, Fixed]:
+    space = asked.method.search_space()
+    return {name: parse_fixed(space, name, value, f"method {asked.shown!r}") for name, value in fix.items()}

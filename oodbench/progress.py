@@ -24,3 +24,6 @@ class Progress:
 
     def end(self) -> None:
         """The search is over, however it ended."""
+
+    def finish(self) -> None:
+        """Everything is recorded, and the run is over."""

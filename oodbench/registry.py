@@ -13,11 +13,12 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 from oodbench.dataset import Dataset
-from oodbench.errors import BrokenPlugin, UnknownName
-from oodbench.method import INFORMATION, LossMethod, Method
+from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName
+from oodbench.method import INFORMATION, LossMethod, Method, Preset
 from oodbench.models import Model
 from oodbench.recipe import Recipe
-from oodbench.space import Dimension
+from oodbench.settings import configure
+from oodbench.space import Dimension, Space, parse_fixed
 
 Kind = Literal["method", "dataset"]
 
@@ -103,6 +104,21 @@ def _method_fault(cls: type[Any]) -> str | None:
     unknown = set(cls.uses) - set(space)
     if unknown:
         return f"{name} uses {', '.join(sorted(unknown))}, which its search space does not have"
+    return next(filter(None, (_preset_fault(name, key, preset, space) for key, preset in cls.presets.items())), None)
+
+
+def _preset_fault(owner: str, name: Any, preset: Any, space: Space) -> str | None:
+    where = f"{owner}.presets[{name!r}]"
+    if not (isinstance(name, str) and name.isidentifier()) or not isinstance(preset, Preset):
+        return f"{where} is not a name with an oodbench.Preset"
+    if preset.model is not None and not isinstance(preset.model, Model):
+        return f"{where}.model is not a model such as oodbench.Mlp()"
+    try:
+        for key, value in preset.fix.items():
+            parse_fixed(space, key, value, "its method")
+        configure(Recipe, preset.training, "training")
+    except InvalidSetting as error:
+        return f"{where} does not fit: {' '.join(str(error).split())}".rstrip(".")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ import numpy as np
 from oodbench.errors import InvalidSetting
 
 Value = float | int | str | bool
+Fixed = Value | tuple[Value, ...]
+"""A hyper-parameter that the user decided on: its value, or the only values to search."""
 
 
 class Dimension(ABC):
@@ -126,6 +129,29 @@ class Option(Choice):
 Space = Mapping[str, Dimension]
 
 
+def restrict(space: Space, fixed: Mapping[str, Fixed]) -> Space:
+    """The space that is left to search where some hyper-parameters may only have certain values."""
+    return {
+        name: _among(dimension, fixed[name]) if isinstance(fixed.get(name), tuple) else dimension
+        for name, dimension in space.items()
+    }
+
+
+def enumerate_configurations(space: Space, fixed: Mapping[str, Value], most: int) -> list[dict[str, Value]] | None:
+    """Every configuration of a space that has no more than `most`, the defaults first; None if it has more."""
+    values: list[list[Value]] = []
+    for name, dimension in space.items():
+        if name in fixed or not dimension.searched:
+            values.append([fixed.get(name, dimension.default)])
+        elif isinstance(dimension, Choice):
+            values.append([dimension.default, *(value for value in dimension.values if value != dimension.default)])
+        else:
+            return None
+    if math.prod(len(some) for some in values) > most:
+        return None
+    return [dict(zip(space, point, strict=True)) for point in itertools.product(*values)]
+
+
 def draw_configuration(
     space: Space, fixed: Mapping[str, Value], entropy: tuple[int, ...], index: int
 ) -> dict[str, Value]:
@@ -152,6 +178,31 @@ def parse_value(space: Space, name: str, value: Any, owner: str) -> Value:
         return space[name].parse(value)
     except (ValueError, TypeError, OverflowError):
         raise InvalidSetting(f"{owner}: {name}={value} is outside its range.\nIt may be {space[name]}.") from None
+
+
+def parse_fixed(space: Space, name: str, value: Any, owner: str) -> Fixed:
+    """One value, or several: a list, or text with commas."""
+    several = value
+    if isinstance(value, str) and "," in value:
+        several = [part.strip() for part in value.split(",")]
+    if not isinstance(several, list | tuple):
+        return parse_value(space, name, value, owner)
+    if not several:
+        raise InvalidSetting(f"{owner}: {name} is given no value.\nName one or more, for example {name}=1,10.")
+    parsed = tuple(dict.fromkeys(parse_value(space, name, one, owner) for one in several))
+    return parsed if len(parsed) > 1 else parsed[0]
+
+
+def fixed_text(value: Fixed) -> str:
+    """As the user would write it: 0.1 or 0.1,1,10."""
+    if isinstance(value, tuple):
+        return ",".join(fixed_text(one) for one in value)
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def _among(dimension: Dimension, values: Fixed) -> Choice:
+    assert isinstance(values, tuple)
+    return Choice(*values, default=dimension.default if dimension.default in values else None)
 
 
 def _equals(text: Any, number: float) -> bool:

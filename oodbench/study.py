@@ -13,9 +13,11 @@ from oodbench.dataset import Dataset, fault_in, fingerprint
 from oodbench.errors import MissingInformation
 from oodbench.method import Method, TrainingRows
 from oodbench.settings import as_dict, changed
-from oodbench.space import Value, draw_configuration
+from oodbench.space import Fixed, Value, draw_configuration, enumerate_configurations, fixed_text, restrict
 from oodbench.trial import Pack, Setup, Trial, divide, training_entropy
 from oodbench.worker import SearchData
+
+ORACLE = "oracle: chosen on test data"
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Study:
     budget: Budget
     selector: str
     training: SharedData
-    fixed: Mapping[str, Value] = field(default_factory=dict)  # by the user
+    fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
+    label: str = ""  # the row on a leaderboard
 
     def check(self) -> None:
         """Whether the method can work here at all."""
@@ -108,13 +111,14 @@ class Study:
 
     @cached_property
     def configurations(self) -> list[dict[str, Value]]:
-        """Equal budgets, drawn up front: configuration 0 is the defaults. A space of one point has one."""
-        space = self.method.search_space()
-        fixed = {**self.told, **self.fixed}
-        free = any(dimension.searched and name not in fixed for name, dimension in space.items())
+        """Equal budgets, drawn up front: configuration 0 is the defaults. A space of few points is searched whole."""
+        space = restrict(self.method.search_space(), self.fixed)
+        fixed = self.told | {name: value for name, value in self.fixed.items() if not isinstance(value, tuple)}
+        whole = enumerate_configurations(space, fixed, self.budget.trials)
+        if whole is not None:
+            return whole
         entropy = (self.budget.seed, *self.method_name.encode())
-        count = self.budget.trials if free else 1
-        return [draw_configuration(space, fixed, entropy, index) for index in range(count)]
+        return [draw_configuration(space, fixed, entropy, index) for index in range(self.budget.trials)]
 
     @property
     def trainings(self) -> int:
@@ -141,24 +145,6 @@ class Study:
 
     def search_data(self, seed: int) -> SearchData:
         return self.training.for_search(seed, "environments" in self.method.needs)
-
-    @property
-    def label(self) -> str:
-        """The row on a leaderboard: the method, and in what it differs from the dataset's usual way."""
-        parts = [f"{name}={value}" for name, value in self.fixed.items()]
-        if self.setup.model != self.dataset.model:
-            parts.append(" ".join([self.setup.model.name, *_assignments(changed(self.setup.model))]))
-        if self.setup.recipe != self.dataset.recipe:
-            parts += _assignments(
-                {
-                    name: str(value)
-                    for name, value in as_dict(self.setup.recipe).items()
-                    if value != getattr(self.dataset.recipe, name)
-                }
-            )
-        if self.selector == "oracle":
-            parts.append("oracle: chosen on test data")
-        return f"{self.method_name} ({', '.join(parts)})" if parts else self.method_name
 
     @property
     def setting(self) -> str:
@@ -197,6 +183,19 @@ def data_seeds(budget: Budget) -> list[int]:
 
 def setting_name(dataset_name: str, dataset: Dataset) -> str:
     return " ".join([dataset_name, *_assignments(changed(dataset))])
+
+
+def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], selector: str) -> list[str]:
+    """In what a study differs from the usual way, in few words."""
+    parts = [f"{name}={fixed_text(value)}" for name, value in fixed.items()]
+    if setup.model != usual.model:
+        parts.append(" ".join([setup.model.name, *_assignments(changed(setup.model))]))
+    for name, value in as_dict(setup.recipe).items():
+        if value != getattr(usual.recipe, name):
+            parts.append(f"{name}={value}")
+    if selector == "oracle":
+        parts.append(ORACLE)
+    return parts
 
 
 def _assignments(values: Mapping[str, str]) -> list[str]:

@@ -13,8 +13,9 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,14 @@ from oodbench.entries import configuration_metrics, study_metrics, study_params,
 from oodbench.errors import Unreachable, WorkError
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
+from oodbench.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CONNECT_SECONDS = 10
 DATABASE = "mlflow.db"
+VERSION = "oodbench.version."
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,8 @@ class StudyRecord:
     fingerprint: str
     information: str
     results: pd.DataFrame | None
+    concluded: str = ""  # the day, in UTC
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 class Record:
@@ -120,16 +125,31 @@ class Record:
         )
         return bool(runs)
 
-    def studies(self, setting: str, identities: Collection[str] | None = None) -> list[StudyRecord]:
-        """The concluded studies on a dataset setting, of each label the newest; only certain ones, if so asked."""
+    def studies(self, setting: str) -> list[StudyRecord]:
+        """The concluded studies on a dataset setting, of each label the newest."""
+        newest = {run.data.tags["oodbench.label"]: run for run in self._concluded(setting)}
+        return [self._read(run) for run in newest.values()]
+
+    def records_of(self, studies: Sequence[Study]) -> list[StudyRecord]:
+        """These studies as far as they are concluded, labelled as they are here, in whatever run they were recorded."""
+        newest = {
+            run.data.tags["oodbench.study"]: run
+            for setting in dict.fromkeys(study.setting for study in studies)
+            for run in self._concluded(setting)
+        }
+        return [
+            replace(self._read(newest[study.identity]), label=study.label)
+            for study in studies
+            if study.identity in newest
+        ]
+
+    def _concluded(self, setting: str) -> list[Any]:
+        """Parent runs, the newest last."""
         experiment = self.experiment_id(setting)
         if experiment is None:
             return []
         runs = self._search([experiment], "tags.`oodbench.kind` = 'study' AND attributes.status != 'RUNNING'")
-        if identities is not None:
-            runs = [run for run in runs if run.data.tags["oodbench.study"] in identities]
-        newest = {run.data.tags["oodbench.label"]: run for run in sorted(runs, key=lambda run: run.info.end_time)}
-        return [self._read(run) for run in newest.values()]
+        return sorted(runs, key=lambda run: run.info.end_time)
 
     def settings(self) -> list[str]:
         """The dataset settings that have studies."""
@@ -250,6 +270,8 @@ class Record:
             fingerprint=tags["oodbench.fingerprint"],
             information=tags["oodbench.information"],
             results=results,
+            concluded=datetime.fromtimestamp(run.info.end_time / 1000, UTC).date().isoformat(),
+            versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
         )
 
 

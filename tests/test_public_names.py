@@ -6,7 +6,8 @@ import sys
 import oodbench
 
 NAMES = """Choice Dataset Environment Hparams Integer Leaderboard Linear LogUniform LossMethod Method Mlp OodbenchError
-Option Predictor Recipe Result Rows TrainingRows Uniform leaderboard run setting""".split()
+Option Predictor Preset Recipe Result Rows SuiteResult TrainingRows Uniform leaderboard run run_suite setting
+suite_leaderboards""".split()
 
 
 def test_public_names() -> None:
@@ -17,7 +18,7 @@ def test_public_names() -> None:
 def test_importing_oodbench_imports_nothing_heavy() -> None:
     code = (
         "import sys, oodbench, oodbench.cli, oodbench_methods.fdro, oodbench_datasets.selection_bias\n"
-        "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy') if name in sys.modules])"
+        "print([name for name in ('torch', 'ray', 'mlflow', 'pandas', 'scipy', 'matplotlib') if name in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 

@@ -8,13 +8,25 @@ import typer
 
 from oodbench.commands.terminal import (
     DIRECTORY,
+    DatasetOption,
+    DeviceOption,
     DirectoryOption,
     JsonOption,
+    MethodOption,
+    ModeOption,
+    OutputOption,
+    SeedOption,
+    SeedsOption,
+    SelectorOption,
     SetOption,
+    SuiteOption,
     TrackingOption,
+    TrialsOption,
     app,
     errors,
     print_board,
+    refuse,
+    show_suite,
 )
 from oodbench.errors import UserError
 from oodbench.settings import split_assignments
@@ -22,23 +34,63 @@ from oodbench.settings import split_assignments
 
 @app.command()
 def leaderboard(
-    dataset: Annotated[str, typer.Argument(help="A dataset.")],
+    dataset: Annotated[str | None, typer.Argument(help="A dataset, unless --suite is given.")] = None,
     set_: SetOption = None,
     format: Annotated[str, typer.Option(help="table, md, csv or json.")] = "table",
+    suite: SuiteOption = None,
+    mode: ModeOption = None,
+    folder: OutputOption = None,
+    methods: MethodOption = None,
+    datasets: DatasetOption = None,
+    trials: TrialsOption = None,
+    seeds: SeedsOption = None,
+    seed: SeedOption = 0,
+    selector: SelectorOption = None,
+    device: DeviceOption = "auto",
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the leaderboard of a dataset setting from the record.
+    """Compile the leaderboard of a dataset setting, or the boards of a suite, from the record.
+
+    A suite's studies are found by what they are: give the --trials, --seeds and so on of the run, if it had any.
 
     Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format md[/bold]
     """
-    from oodbench.benchmark import leaderboard as compile_board
     from oodbench.report.tables import FORMATS, render
 
     format = "json" if as_json else format
     if format not in FORMATS:
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
+    if suite is not None:
+        refuse({"--set": set_, "a dataset as argument": dataset}, "does not go with --suite", "Narrow with --dataset.")
+        refuse(
+            {f"--format {format}": format in ("md", "csv")}, "does not go with --suite", "Write files with --output."
+        )
+        from oodbench.suiteresult import suite_leaderboards
+
+        result = suite_leaderboards(
+            suite,
+            mode=mode,
+            methods=methods,
+            datasets=datasets,
+            trials=trials,
+            seeds=seeds,
+            seed=seed,
+            selector=selector,
+            device=device,
+            tracking_uri=tracking_uri,
+            directory=directory,
+        )
+        show_suite(result, folder, format == "json")
+        return
+    for_suites: dict[str, object] = {"--mode": mode, "--output": folder, "--method": methods, "--dataset": datasets}
+    for_suites |= {"--trials": trials, "--seeds": seeds, "--seed": seed, "--selector": selector}
+    refuse(for_suites, "is for suites", "Name one with --suite.")
+    if dataset is None:
+        raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")
+    from oodbench.benchmark import leaderboard as compile_board
+
     settings = split_assignments(set_ or [], "--set")
     board = compile_board(dataset, settings=settings, tracking_uri=tracking_uri, directory=directory)
     if format == "table":

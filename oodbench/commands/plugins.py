@@ -1,4 +1,4 @@
-"""oodbench list, show, check, new: the methods and datasets that are installed, and how to add one."""
+"""oodbench list, show, check, new: the methods, datasets and suites that are installed, and how to add one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from oodbench.commands.terminal import JsonOption, app, output
 
 @app.command(name="list")
 def list_plugins(as_json: JsonOption = False) -> None:
-    """List the methods and datasets that are installed, broken ones with the reason.
+    """List the methods, datasets and suites that are installed, broken ones with the reason.
 
     Example: [bold]oodbench list[/bold]
     """
     from oodbench.registry import plugins
+    from oodbench.suitefile import list_suites
 
-    found = [*plugins("method"), *plugins("dataset")]
+    keys = ("kind", "name", "source", "summary", "broken")
+    found = [
+        {key: getattr(plugin, key) for key in keys} for plugin in (*plugins("method"), *plugins("dataset"))
+    ] + list_suites()
     if as_json:
-        keys = ("kind", "name", "source", "summary", "broken")
-        print(json.dumps([{key: getattr(plugin, key) for key in keys} for plugin in found], indent=2))
+        print(json.dumps(found, indent=2))
         return
     from rich.markup import escape
     from rich.table import Table
@@ -31,14 +34,15 @@ def list_plugins(as_json: JsonOption = False) -> None:
     for title in ("kind", "name", "from", ""):
         table.add_column(title, no_wrap=title != "")
     for plugin in found:
-        text = f"[red]broken[/red]: {escape(plugin.broken)}" if plugin.broken else escape(plugin.summary)
-        table.add_row(plugin.kind, plugin.name, plugin.source, text)
+        broken = plugin["broken"]
+        text = f"[red]broken[/red]: {escape(broken)}" if broken else escape(plugin["summary"])
+        table.add_row(plugin["kind"], plugin["name"], plugin["source"], text)
     output().print(table)
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A method or dataset.")], as_json: JsonOption = False) -> None:
-    """Show what a method searches, or what a dataset can be set to.
+def show(name: Annotated[str, typer.Argument(help="A method, dataset or suite.")], as_json: JsonOption = False) -> None:
+    """Show what a method searches, what a dataset can be set to, or what a suite runs.
 
     Example: [bold]oodbench show selection_bias[/bold]
     """

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oodbench.commands.terminal import (
     DIRECTORY,
+    DatasetOption,
+    DeviceOption,
     DirectoryOption,
     JsonOption,
+    MethodOption,
+    ModeOption,
+    OutputOption,
+    SeedOption,
+    SeedsOption,
+    SelectorOption,
     SetOption,
+    SuiteOption,
     TrackingOption,
+    TrialsOption,
     app,
     errors,
     print_board,
+    refuse,
+    show_suite,
 )
 from oodbench.settings import split_assignments
 
 
 @app.command()
 def run(
-    method: Annotated[list[str], typer.Option("--method", "-m", help="A method; give it several times to compare.")],
-    dataset: Annotated[list[str], typer.Option("--dataset", "-d", help="A dataset; may be given several times.")],
+    method: MethodOption = None,
+    dataset: DatasetOption = None,
+    suite: SuiteOption = None,
+    mode: ModeOption = None,
+    folder: OutputOption = None,
     set_: SetOption = None,
     model: Annotated[str | None, typer.Option(help="Model family, instead of the dataset's: linear or mlp.")] = None,
     set_model: Annotated[
@@ -36,13 +51,16 @@ def run(
     ] = None,
     fix: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A hyper-parameter not to search: alpha0=0.1 or fdro.alpha0=0.1."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A hyper-parameter not to search: alpha0=0.1 or fdro.alpha0=0.1; or what to try: alpha0=0.1,0.2.",
+        ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Configurations per method; the first is its defaults.")] = 20,
-    seeds: Annotated[int, typer.Option(help="Data seeds on which every configuration is trained.")] = 10,
-    seed: Annotated[int, typer.Option(help="First seed, of the data and of the search.")] = 0,
-    selector: Annotated[str, typer.Option(help="How validation scores choose: mean, worst, or oracle.")] = "worst",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    trials: TrialsOption = None,
+    seeds: SeedsOption = None,
+    seed: SeedOption = 0,
+    selector: SelectorOption = None,
+    device: DeviceOption = "auto",
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
@@ -55,34 +73,48 @@ def run(
 
     Example: [bold]oodbench run --method erm --method fdro --dataset selection_bias --set r1=1.9[/bold]
     """
-    from oodbench.benchmark import run as run_benchmark
+    by_hand = {"--set": set_, "--model": model, "--set-model": set_model, "--set-training": set_training, "--fix": fix}
+    if suite is None:
+        refuse({"--mode": mode, "--output": folder}, "is for suites", "Name one with --suite.")
+    else:
+        refuse(by_hand, "does not go with --suite", "A suite says this itself; write one of your own to change it.")
     from oodbench.report.console import ConsoleProgress
 
-    result = run_benchmark(
-        method,
-        dataset,
-        settings=split_assignments(set_ or [], "--set"),
-        model=model,
-        model_settings=split_assignments(set_model or [], "--set-model"),
-        training=split_assignments(set_training or [], "--set-training"),
-        fix=split_assignments(fix or [], "--fix"),
-        trials=trials,
-        seeds=seeds,
-        seed=seed,
-        selector=selector,
-        device=device,
-        address=address,
-        tracking_uri=tracking_uri,
-        directory=directory,
-        fresh=fresh,
-        progress=ConsoleProgress(errors()),
-    )
-    boards = result.leaderboards()
-    if as_json:
-        print(json.dumps([board.as_dict() for board in boards], indent=2))
+    given = {"trials": trials, "seeds": seeds, "selector": selector}
+    common: dict[str, Any] = {name: value for name, value in given.items() if value is not None} | {
+        "seed": seed,
+        "device": device,
+        "address": address,
+        "tracking_uri": tracking_uri,
+        "directory": directory,
+        "fresh": fresh,
+        "progress": ConsoleProgress(errors()),
+    }
+    result: Any
+    if suite is not None:
+        from oodbench.suiteresult import run_suite
+
+        result = run_suite(suite, mode=mode, methods=method, datasets=dataset, **common)
+        show_suite(result, folder, as_json)
     else:
-        for board in boards:
-            print_board(board)
+        from oodbench.benchmark import run as run_benchmark
+
+        result = run_benchmark(
+            method or [],
+            dataset or [],
+            settings=split_assignments(set_ or [], "--set"),
+            model=model,
+            model_settings=split_assignments(set_model or [], "--set-model"),
+            training=split_assignments(set_training or [], "--set-training"),
+            fix=split_assignments(fix or [], "--fix"),
+            **common,
+        )
+        if as_json:
+            print(json.dumps([board.as_dict() for board in result.leaderboards()], indent=2))
+        else:
+            for board in result.leaderboards():
+                print_board(board)
+    if not as_json:
         errors().print(
             f"recorded in {result.record.address}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
         )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oodbench.errors import UserError
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from oodbench.suiteresult import SuiteResult
 
 app = typer.Typer(
     help="Does this out-of-distribution method really help, on my data, against honestly tuned baselines?",
@@ -30,6 +36,33 @@ DirectoryOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+SuiteOption = Annotated[
+    str | None, typer.Option("--suite", help="A suite, by name or by the path of its file; `oodbench list` lists them.")
+]
+ModeOption = Annotated[str | None, typer.Option("--mode", help="A mode of the suite, instead of its default.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="A folder for the boards of the suite, as files.")
+]
+MethodOption = Annotated[
+    list[str] | None,
+    typer.Option("--method", "-m", help="A method, or METHOD:PRESET; several are compared. Narrows a suite."),
+]
+DatasetOption = Annotated[
+    list[str] | None, typer.Option("--dataset", "-d", help="A dataset; may be given several times. Narrows a suite.")
+]
+TrialsOption = Annotated[
+    int | None, typer.Option(help="Configurations per method; the first is its defaults. [dim]\\[default: 20][/dim]")
+]
+SeedsOption = Annotated[
+    int | None, typer.Option(help="Data seeds on which every configuration is trained. [dim]\\[default: 10][/dim]")
+]
+SeedOption = Annotated[int, typer.Option(help="First seed, of the data and of the search.")]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option(help="How validation scores choose: mean, worst, or oracle. [dim]\\[default: worst][/dim]"),
+]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
 DIRECTORY = Path(".oodbench")
 
 
@@ -40,6 +73,26 @@ def print_board(board: Any) -> None:
     console.print(rich_table(board))
     for note in notes(board):
         console.print(note, highlight=False, soft_wrap=True)
+
+
+def show_suite(result: SuiteResult, folder: Path | None, as_json: bool) -> None:
+    """The boards of a suite, in the terminal or as JSON, and as files if a folder is named."""
+    written = result.write(folder) if folder is not None else []
+    if as_json:
+        print(json.dumps(result.as_dict(), indent=2))
+        return
+    from oodbench.report.suite import print_boards
+
+    print_boards(result, output())
+    if written:
+        errors().print(f"wrote {len(written)} files: {folder}/README.md lists them", highlight=False, soft_wrap=True)
+
+
+def refuse(options: Mapping[str, object], reason: str, remedy: str) -> None:
+    """Options that were given, but have no meaning here."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UserError(f"{given[0]} {reason}.\n{remedy}")
 
 
 def output() -> Console:

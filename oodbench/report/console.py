@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -18,17 +19,19 @@ class ConsoleProgress(Progress):
     def __init__(self, console: Console) -> None:
         self.console = console
         self.bar: Bar | None = None
-        self.done = self.total = self.failed = self.shown = 0
+        self.done = self.total = self.failed = self.shown = self.trained = 0
+        self.started, self.searching = time.monotonic(), 0.0
 
     def plan(self, studies: Sequence[Study], record: str) -> None:
         first = studies[0]
-        budget = first.budget
+        trials = sorted({study.budget.trials for study in studies})
         methods = ", ".join(dict.fromkeys(study.label for study in studies))
         settings = ", ".join(dict.fromkeys(study.setting for study in studies))
         self.console.print(f"methods   {methods}", highlight=False)
         self.console.print(f"datasets  {settings}", highlight=False)
         self.console.print(
-            f"budget    {budget.trials} trials × {budget.seeds} seeds a method, chosen by {first.selector}; "
+            f"budget    {' to '.join(map(str, dict.fromkeys((trials[0], trials[-1]))))} trials × {first.budget.seeds} "
+            f"seeds a method, chosen by {first.selector}; "
             f"{sum(study.trainings for study in studies)} trainings on {first.setup.device}",
             highlight=False,
         )
@@ -39,6 +42,7 @@ class ConsoleProgress(Progress):
 
     def begin(self, trainings: int, finished: int) -> None:
         self.done, self.total = finished, trainings
+        self.begun = time.monotonic()
         if finished:
             self.console.print(f"[dim]{finished} trainings are there from an earlier run[/dim]")
         if self.console.is_terminal:
@@ -51,6 +55,7 @@ class ConsoleProgress(Progress):
 
     def advance(self, study: Study, trainings: int, failed: int) -> None:
         self.done += trainings
+        self.trained += trainings
         self.failed += failed
         tail = f" ({self.failed} failed)" if self.failed else ""
         if self.bar is not None:
@@ -60,6 +65,19 @@ class ConsoleProgress(Progress):
             self.console.print(f"{self.done} of {self.total} trainings{tail}", highlight=False)
 
     def end(self) -> None:
+        self.searching = time.monotonic() - self.begun
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+    def finish(self) -> None:
+        rate = f"{self.trained / max(self.searching, 1e-9):.1f} a second"
+        trained = f"{self.trained} trainings in {_duration(self.searching)}, {rate}" if self.trained else "no training"
+        total = _duration(time.monotonic() - self.started)
+        self.console.print(f"{trained}; {total} in all", highlight=False)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

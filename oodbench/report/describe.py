@@ -1,4 +1,4 @@
-"""What a method searches and a dataset can be set to, for `oodbench show`."""
+"""What a method searches, a dataset can be set to and a suite runs, for `oodbench show`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from oodbench.errors import UnknownName
 from oodbench.registry import find, names
 from oodbench.settings import as_dict, describe
+from oodbench.space import fixed_text
+from oodbench.suite import Suite
+from oodbench.suitefile import read_suite, suite_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +21,9 @@ def describe_plugin(name: str) -> dict[str, Any]:
         return _method(name)
     if name in names("dataset"):
         return _dataset(name)
-    raise UnknownName("method or dataset", name, [*names("method"), *names("dataset")])
+    if name in suite_names() or name.endswith(".toml"):
+        return _suite(read_suite(name))
+    raise UnknownName("method, dataset or suite", name, [*names("method"), *names("dataset"), *suite_names()])
 
 
 def print_description(description: dict[str, Any], console: Console) -> None:
@@ -54,6 +59,16 @@ def _method(name: str) -> dict[str, Any]:
             {"name": key, "default": value.default, "values": str(value), "searched": value.searched}
             for key, value in cls().search_space().items()
         ],
+        "presets": [
+            {
+                "name": f"{name}:{key}",
+                "about": preset.about,
+                "fix": " ".join(f"{one}={fixed_text(value)}" for one, value in preset.fix.items()),
+                "model": _with_settings(preset.model.name, preset.model) if preset.model else "",
+                "training": " ".join(f"{one}={value}" for one, value in preset.training.items()),
+            }
+            for key, preset in cls.presets.items()
+        ],
     }
 
 
@@ -69,6 +84,31 @@ def _dataset(name: str) -> dict[str, Any]:
         "training": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
         "settings": [dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)],
+    }
+
+
+def _suite(suite: Suite) -> dict[str, Any]:
+    return {
+        "name": suite.name,
+        "kind": "suite",
+        "about": f"{suite.title}\n\n{suite.about}".strip(),
+        "budget": f"{suite.trials} trials × {suite.seeds} seeds, chosen by {suite.selector}; a mode may differ",
+        "boards": [
+            {
+                "name": board.name,
+                "title": board.title,
+                "dataset": board.dataset,
+                "settings": "; ".join(
+                    " ".join(f"{key}={value}" for key, value in one.items()) for one in board.settings
+                ),
+                "methods": ", ".join(board.methods),
+            }
+            for board in suite.boards
+        ],
+        "modes": [
+            {"name": mode.name + (" (default)" if mode.name == suite.mode else ""), "about": mode.about}
+            for mode in suite.modes.values()
+        ],
     }
 
 

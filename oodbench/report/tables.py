@@ -16,11 +16,13 @@ LEGEND = (
     "value ± spread (sample std over seeds). Bold (★): ahead of every other method by more than the noise over seeds "
     "(paired t-test, 5 %); ≈: tied for the best."
 )
+PUBLISHED = "✓: within the published ±; ✗: outside it."
 TITLES = {
     "mean_error": "mean error",
     "std_error": "std error",
     "max_error": "max error",
-    "mean_accuracy": "accuracy",
+    "mean_accuracy": "test accuracy",
+    "train_accuracy": "train accuracy",
     "mean_f1": "mean F1",
     "worst_f1": "worst F1",
 }
@@ -40,15 +42,15 @@ def render(board: Leaderboard, format: str) -> str:
 def rich_table(board: Leaderboard) -> Table:
     from rich.table import Table
 
-    table = Table(title=board.setting, title_justify="left", caption=LEGEND, caption_justify="left")
+    table = Table(title=board.setting, title_justify="left", caption=legend(board), caption_justify="left")
     table.add_column("method", no_wrap=True)
-    for metric in board.metrics:
-        table.add_column(TITLES[metric], justify="right", no_wrap=True)
+    for title in _metric_titles(board):
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("trials × seeds", justify="right", no_wrap=True)
     table.add_column("told")
     table.add_column("failed", justify="right")
     for row in board.rows:
-        cells = [_text(row, row.cells[metric], "[bold]★ {}[/bold]") for metric in board.metrics]
+        cells = _metric_cells(board, row, "[bold]★ {}[/bold]")
         table.add_row(row.label, *cells, _budget(row), row.information or "nothing", _failures(row))
     return table
 
@@ -58,23 +60,58 @@ def notes(board: Leaderboard) -> list[str]:
     return [f"{row.label}: {row.failure}" for row in board.rows if row.failure]
 
 
+def legend(board: Leaderboard) -> str:
+    return f"{LEGEND} {PUBLISHED}" if any(board.has_published(metric) for metric in board.metrics) else LEGEND
+
+
 def _markdown(board: Leaderboard) -> str:
-    titles = ["method", *(TITLES[metric] for metric in board.metrics), "trials × seeds", "told", "failed"]
-    lines = [f"**{board.setting}**", "", _line(titles), _line(["---", *["---:"] * (len(titles) - 1)])]
+    return "\n".join([markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))])
+
+
+def markdown_table(board: Leaderboard) -> str:
+    titles = ["method", *_metric_titles(board), "trials × seeds", "told", "failed"]
+    lines = [f"**{board.setting}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
     for row in board.rows:
-        cells = [_text(row, row.cells[metric], "**{}**") for metric in board.metrics]
-        lines.append(_line([row.label, *cells, _budget(row), row.information or "nothing", _failures(row)]))
-    return "\n".join([*lines, "", LEGEND, *(f"\n{note}" for note in notes(board))])
+        cells = _metric_cells(board, row, "**{}**")
+        lines.append(line([row.label, *cells, _budget(row), row.information or "nothing", _failures(row)]))
+    return "\n".join(lines)
 
 
-def _line(cells: list[str]) -> str:
+def line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def _metric_titles(board: Leaderboard) -> list[str]:
+    return [
+        title
+        for metric in board.metrics
+        for title in (TITLES[metric], *(["published"] if board.has_published(metric) else []))
+    ]
+
+
+def _metric_cells(board: Leaderboard, row: Row, bold: str) -> list[str]:
+    texts = []
+    for metric in board.metrics:
+        cell = row.cells[metric]
+        texts.append(_text(row, cell, bold))
+        if board.has_published(metric):
+            mark = {True: " ✓", False: " ✗", None: ""}[cell.within]
+            texts.append(_number(cell.published.value, cell.published.spread) + mark if cell.published else "–")
+    return texts
+
+
+def cell_text(cell: Cell) -> str:
+    return "–" if cell.value is None else _number(cell.value, cell.spread)
+
+
+def _number(value: float, spread: float | None) -> str:
+    return f"{value:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")
 
 
 def _text(row: Row, cell: Cell, bold: str) -> str:
     if cell.value is None:
         return "not run" if row.failure == "not run" else "failed" if row.failure else "–"
-    text = f"{cell.value:.3f}" + (f" ± {cell.spread:.3f}" if cell.spread is not None else "")
+    text = cell_text(cell)
     return bold.format(text) if cell.mark == "best" else f"≈ {text}" if cell.mark == "tied" else text
 
 

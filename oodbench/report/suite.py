@@ -1,0 +1,145 @@
+"""The boards of a suite as files and in the terminal. The same record gives the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
+from oodbench.space import fixed_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from oodbench.suiteresult import BoardResult, SuiteResult
+
+
+def write_files(result: SuiteResult, folder: Path) -> list[Path]:
+    """Board by board its Markdown, CSV and figure, then the index."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for board in result.boards:
+        name = board.board.name
+        texts = {f"{name}.md": _markdown(board), f"{name}.csv": _frame(board).to_csv(index=False)}
+        if board.board.curve is not None:
+            from oodbench.report.figure import draw_curve
+
+            texts[f"{name}.svg"] = draw_curve(board)
+        for file, text in texts.items():
+            written.append(folder / file)
+            written[-1].write_text(text, encoding="utf-8")
+    written.append(folder / "README.md")
+    written[-1].write_text(_index(result), encoding="utf-8")
+    return written
+
+
+def print_boards(result: SuiteResult, console: Console) -> None:
+    from rich.table import Table
+
+    for board in result.boards:
+        console.print(f"[bold]{board.board.title}[/bold]", highlight=False)
+        if board.board.curve is None:
+            for leaderboard in board.leaderboards:
+                console.print(rich_table(leaderboard))
+        else:
+            titles, rows = _curve_table(board)
+            table = Table(title=board.leaderboards[0].setting, title_justify="left")
+            for title in titles:
+                table.add_column(title, justify="right", no_wrap=True)
+            for row in rows:
+                table.add_row(*row)
+            console.print(table)
+        for note in _notes(board):
+            console.print(note, highlight=False, soft_wrap=True)
+
+
+def _markdown(board: BoardResult) -> str:
+    lines = [f"# {board.board.title}", ""]
+    if board.board.curve is None:
+        for leaderboard in board.leaderboards:
+            lines += [markdown_table(leaderboard), ""]
+        lines.append(max((legend(leaderboard) for leaderboard in board.leaderboards), key=len))
+    else:
+        titles, rows = _curve_table(board)
+        lines += [f"**{board.leaderboards[0].setting}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
+        lines += [line(titles), line(["---:"] * len(titles)), *(line(row) for row in rows), ""]
+        lines.append(
+            f"value ± spread (sample std over seeds, the band of the figure); {_budget(board)} trials × seeds."
+        )
+    return "\n".join([*lines, *(f"\n{note}" for note in _notes(board))]) + "\n"
+
+
+def _notes(board: BoardResult) -> list[str]:
+    """Why cells are empty."""
+    return [f"{leaderboard.setting}: {note}" for leaderboard in board.leaderboards for note in notes(leaderboard)]
+
+
+def _curve_table(board: BoardResult) -> tuple[list[str], list[list[str]]]:
+    """A row per value of the hyper-parameter, a column per method and metric."""
+    curve, metrics = board.board.curve, board.leaderboards[0].metrics
+    assert curve is not None
+    cells = {(point.method, point.at): point.cells for point in board.points}
+    titles = [f"{method} {TITLES[metric]}" for method in board.board.methods for metric in metrics]
+    rows = [
+        [
+            fixed_text(at),
+            *(cell_text(cells[method, at][metric]) for method in board.board.methods for metric in metrics),
+        ]
+        for at in curve.values
+    ]
+    return [curve.hyper_parameter, *titles], rows
+
+
+def _frame(board: BoardResult) -> pd.DataFrame:
+    """Every leaderboard of the board, one below the other; of a curve, a row per method and value."""
+    import pandas as pd
+
+    frames = []
+    for leaderboard in board.leaderboards:
+        frame = leaderboard.frame()
+        frame.insert(0, "setting", leaderboard.setting)
+        if board.board.curve is not None:
+            frame["method"] = [point.method for point in board.points]
+            frame.insert(2, board.board.curve.hyper_parameter, [point.at for point in board.points])
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _index(result: SuiteResult) -> str:
+    suite, mode = result.suite, result.mode
+    options = " ".join(filter(None, [f"--mode {mode.name}", result.overrides.as_options(), "--output FOLDER"]))
+    command = f"oodbench leaderboard --suite {suite.name} {options}"
+    lines = [f"# {suite.title}", "", suite.about.strip(), "", f"Mode **{mode.name}**: {mode.about.strip()}", ""]
+    lines += [line(["board", "dataset settings", "studies", "trials × seeds", "concluded", "files"]), line(["---"] * 6)]
+    for board in result.boards:
+        name = board.board.name
+        files = [name + ending for ending in (".md", ".csv", *([".svg"] if board.board.curve else []))]
+        asked = sum(len(leaderboard.rows) for leaderboard in board.leaderboards)
+        done = sum(record.results is not None for record in board.records)
+        lines.append(
+            line(
+                [
+                    board.board.title,
+                    "; ".join(leaderboard.setting for leaderboard in board.leaderboards),
+                    f"{done} of {asked}" if done < asked else str(done),
+                    _budget(board),
+                    _span([record.concluded for record in board.records]),
+                    ", ".join(f"[{file}]({file})" for file in files),
+                ]
+            )
+        )
+    records = [record for board in result.boards for record in board.records]
+    versions = sorted({", ".join(f"{name} {one}" for name, one in record.versions.items()) for record in records})
+    lines += ["", *(f"Versions: {text}." for text in versions)]
+    lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
+    return "\n".join(lines) + "\n"
+
+
+def _budget(board: BoardResult) -> str:
+    return f"{_span([record.trials for record in board.records])} × {_span([one.seeds for one in board.records])}"
+
+
+def _span(values: list[str] | list[int]) -> str:
+    """The value, or the first and the last."""
+    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else "–"

@@ -1,0 +1,173 @@
+"""`oodbench.run_suite`, and the boards that the studies of a suite come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oodbench.benchmark import DIRECTORY
+from oodbench.board import Cell, Leaderboard, compile_leaderboard
+from oodbench.errors import UserError
+from oodbench.execution import Execution
+from oodbench.plan import plan
+from oodbench.progress import Progress
+from oodbench.published import stand_beside
+from oodbench.space import Value
+from oodbench.study import Study
+from oodbench.suite import Board, Mode, Overrides, Part, Suite, expand
+from oodbench.suitefile import read_suite
+
+if TYPE_CHECKING:
+    from oodbench.tracking import Record, StudyRecord
+
+
+@dataclass(frozen=True)
+class Point:
+    """One study of a curve."""
+
+    method: str
+    at: Value
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True, eq=False)
+class BoardResult:
+    """A board of a suite: a leaderboard per setting, or a curve."""
+
+    board: Board
+    leaderboards: list[Leaderboard]
+    points: list[Point]  # of the curve, method by method
+    records: list[StudyRecord]
+
+    def as_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
+        if self.board.curve is None:
+            return values | {"leaderboards": [board.as_dict() for board in self.leaderboards]}
+        points = [
+            {"method": point.method, self.board.curve.hyper_parameter: point.at}
+            | {"metrics": {metric: cell.as_dict() for metric, cell in point.cells.items()}}
+            for point in self.points
+        ]
+        return values | {"setting": self.leaderboards[0].setting, "curve": points}
+
+
+@dataclass(frozen=True, eq=False)
+class SuiteResult:
+    """What a suite came to in one mode. Everything in it is read back from the record."""
+
+    suite: Suite
+    mode: Mode
+    overrides: Overrides
+    parts: list[tuple[Part, Study]]
+    failures: dict[str, str]  # study label @ setting -> why it has no result
+    record: Record
+
+    @cached_property
+    def boards(self) -> list[BoardResult]:
+        return [self._board(board) for board in self.suite.boards]
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """A Markdown and a CSV file per board, figures, and an index; the same record gives the same files."""
+        from oodbench.report.suite import write_files
+
+        return write_files(self, Path(folder))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        boards = [board.as_dict() for board in self.boards]
+        return {"suite": self.suite.name, "mode": self.mode.name, "boards": boards}
+
+    def _board(self, board: Board) -> BoardResult:
+        leaderboards, points, records = [], [], []
+        for settings in board.settings:
+            mine = [one for one in self.parts if one[0].board is board and one[0].settings is settings]
+            studies = [study for _, study in mine]
+            found = [] if self.record.is_empty else self.record.records_of(studies)
+            labels = [study.label for study in studies]
+            compiled = compile_leaderboard(studies[0].setting, found, labels, board.metrics)
+            methods = {study.label: part.method for part, study in mine}
+            compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
+            rows = {row.label: row for row in compiled.rows}
+            in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
+            leaderboards.append(replace(compiled, setting=board.setting(settings), rows=in_order))
+            records += found
+            points += [
+                Point(part.method, part.point, rows[study.label].cells)
+                for part, study in mine
+                if part.point is not None
+            ]
+        return BoardResult(board, leaderboards, points, records)
+
+
+def run_suite(
+    name: str,
+    *,
+    mode: str | None = None,
+    methods: Sequence[str] | None = None,
+    datasets: Sequence[str] | None = None,
+    trials: int | None = None,
+    seeds: int | None = None,
+    seed: int = 0,
+    selector: str | None = None,
+    device: str = "auto",
+    address: str | None = None,
+    tracking_uri: str | None = None,
+    directory: str | Path = DIRECTORY,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> SuiteResult:
+    """Run every study of a suite, by name or by the path of its file, as one search; or of some of its methods.
+
+    >>> oodbench.run_suite("paper", mode="fair", methods=["erm", "fdro"]).write("boards")
+    """
+    overrides = Overrides(tuple(methods or ()), tuple(datasets or ()), trials, seeds, seed, selector, device)
+    suite, chosen, parts = _asked(name, mode, overrides)
+    requests = [part.request for part in parts]
+    execution = Execution(requests, address, tracking_uri, Path(directory), fresh, progress or Progress())
+    studies = [study for (study,) in execution.execute()]
+    placed = list(zip(parts, studies, strict=True))
+    return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record)
+
+
+def suite_leaderboards(
+    name: str,
+    *,
+    mode: str | None = None,
+    methods: Sequence[str] | None = None,
+    datasets: Sequence[str] | None = None,
+    trials: int | None = None,
+    seeds: int | None = None,
+    seed: int = 0,
+    selector: str | None = None,
+    device: str = "auto",
+    tracking_uri: str | None = None,
+    directory: str | Path = DIRECTORY,
+) -> SuiteResult:
+    """The boards of a suite from what the record has of exactly these studies, without running anything."""
+    from oodbench.search import resolve_device
+    from oodbench.tracking import Record
+
+    overrides = Overrides(tuple(methods or ()), tuple(datasets or ()), trials, seeds, seed, selector, device)
+    suite, chosen, parts = _asked(name, mode, overrides)
+    record = Record(tracking_uri, Path(directory))
+    result = None
+    if not record.is_empty:
+        planned = plan([part.request for part in parts], resolve_device(device, None))
+        studies = [study for (study,) in planned]
+        result = SuiteResult(suite, chosen, overrides, list(zip(parts, studies, strict=True)), {}, record)
+    if result is None or not any(board.records for board in result.boards):
+        raise UserError(
+            f"there are no studies of suite {name!r}, mode {chosen.name!r}, with this budget in {record.address}.\n"
+            f"Run `oodbench run --suite {name} --mode {chosen.name}` first."
+        )
+    return result
+
+
+def _asked(name: str, mode: str | None, overrides: Overrides) -> tuple[Suite, Mode, list[Part]]:
+    suite = read_suite(name)
+    chosen = suite.find_mode(mode)
+    suite = suite.narrow(overrides.methods, overrides.datasets)
+    return suite, chosen, expand(suite, chosen, overrides)
