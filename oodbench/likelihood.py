@@ -123,7 +123,7 @@ class Mechanisms:
 
 
 def _newton(representation: Tensor, is_class: Tensor, weights: Tensor, origin: Tensor) -> Tensor:
-    """Newton's method on the penalised likelihood. A step that would lower it is halved, so it ends no worse than it began."""
+    """Newton's method on the penalised likelihood; a step that would lower it is halved, and so never worsens it."""
     from torch.linalg import solve
 
     def reach(coefficients: Tensor) -> tuple[Tensor, Tensor]:

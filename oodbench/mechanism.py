@@ -34,9 +34,7 @@ def worst_mechanism(representation: Tensor, y: Tensor, classes: int, alpha0: Ten
     return alternate(of_all, fit, worst_share(of_all, share), share, passes).float()
 
 
-def alternate(
-    of_all: Tensor, fit: Callable[[Tensor], Tensor], weights: Tensor, share: Tensor, passes: int
-) -> Tensor:
+def alternate(of_all: Tensor, fit: Callable[[Tensor], Tensor], weights: Tensor, share: Tensor, passes: int) -> Tensor:
     """From one sub-population [trial, row] to the next: `fit` a mechanism to it, then take the share of the rows on
     which that one's losses are furthest below those of all rows' mechanism; until nothing changes any more."""
     for _ in range(passes):

@@ -24,6 +24,9 @@ from oodbench.settings import split_assignments
 def leaderboard(
     dataset: Annotated[str, typer.Argument(help="A dataset.")],
     set_: SetOption = None,
+    stability: Annotated[
+        bool, typer.Option("--stability", help="Add how stable the chosen models are among sub-populations.")
+    ] = False,
     format: Annotated[str, typer.Option(help="table, md, csv or json.")] = "table",
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
@@ -40,7 +43,9 @@ def leaderboard(
     if format not in FORMATS:
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
     settings = split_assignments(set_ or [], "--set")
-    board = compile_board(dataset, settings=settings, tracking_uri=tracking_uri, directory=directory)
+    board = compile_board(
+        dataset, settings=settings, stability=stability, tracking_uri=tracking_uri, directory=directory
+    )
     if format == "table":
         print_board(board)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from oodbench.board import Cell, Leaderboard, Row
 from oodbench.errors import UnknownName
+from oodbench.metrics import STABILITY
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,6 +17,9 @@ LEGEND = (
     "value ± spread (sample std over seeds). Bold (★): ahead of every other method by more than the noise over seeds "
     "(paired t-test, 5 %); ≈: tied for the best."
 )
+STABILITY_LEGEND = (
+    "DS, ODS: distributional and out-of-distribution stability of the chosen models, in nats; smaller is stabler."
+)
 TITLES = {
     "mean_error": "mean error",
     "std_error": "std error",
@@ -23,6 +27,11 @@ TITLES = {
     "mean_accuracy": "accuracy",
     "mean_f1": "mean F1",
     "worst_f1": "worst F1",
+    "validation_stability": "validation DS",
+    "test_stability": "test DS",
+    "max_test_stability": "max test DS",
+    "ods": "ODS",
+    "max_ods": "max ODS",
 }
 
 
@@ -40,7 +49,7 @@ def render(board: Leaderboard, format: str) -> str:
 def rich_table(board: Leaderboard) -> Table:
     from rich.table import Table
 
-    table = Table(title=board.setting, title_justify="left", caption=LEGEND, caption_justify="left")
+    table = Table(title=board.setting, title_justify="left", caption=_legend(board), caption_justify="left")
     table.add_column("method", no_wrap=True)
     for metric in board.metrics:
         table.add_column(TITLES[metric], justify="right", no_wrap=True)
@@ -64,7 +73,11 @@ def _markdown(board: Leaderboard) -> str:
     for row in board.rows:
         cells = [_text(row, row.cells[metric], "**{}**") for metric in board.metrics]
         lines.append(_line([row.label, *cells, _budget(row), row.information or "nothing", _failures(row)]))
-    return "\n".join([*lines, "", LEGEND, *(f"\n{note}" for note in notes(board))])
+    return "\n".join([*lines, "", _legend(board), *(f"\n{note}" for note in notes(board))])
+
+
+def _legend(board: Leaderboard) -> str:
+    return f"{LEGEND} {STABILITY_LEGEND}" if set(STABILITY) & set(board.metrics) else LEGEND
 
 
 def _line(cells: list[str]) -> str:
