@@ -21,6 +21,7 @@ SPREAD_FLOOR = 1e-3  # of the spread of y: no mechanism, the reference included,
 PENALTY = 1e-4  # on the squared distance of logistic coefficients from the reference's: rows of one class have no fit
 NEWTON_STEPS, HALVINGS, ENOUGH = 50, 30, 1e-6
 FIRST_PASSES, PASSES = 3, 10
+MOST_PULLS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +69,21 @@ class Mechanisms:
         return self._logistic(self._reference_coefficients)
 
     def _starts(self) -> Tensor:
-        """Scores [start, row], each with a search from its largest: worst and best predicted rows, and each side."""
+        """Scores [start, row], from whose largest rows a search begins: those that the reference predicts worst or
+        best, and those that would shift or stretch its predictions most, either way."""
         from torch import cat
 
         worst = self.of_reference
         if self.y.is_floating_point():
-            residual = self._residuals(self.reference.unsqueeze(0))
-            return cat([worst, -worst, residual, -residual])
-        of_class = [worst.where(self.y == label, float("-inf")) for label in range(self.classes)]
-        return cat([worst, -worst, *of_class])
+            residuals = self._residuals(self.reference.unsqueeze(0))  # [output, row]
+            fitted = self.y - residuals
+        else:
+            fitted = (self._reference_coefficients @ self._representation)[0]
+            residuals = self._is_class - (fitted - _normalizer(fitted.unsqueeze(0))).exp()
+        # of several units, only their fitted sum does not depend on how they are coded
+        along = self.phi if len(self.phi) == 1 else fitted - fitted.mean(-1, keepdim=True)
+        pulls = cat([residuals, residuals * along])[:MOST_PULLS]
+        return cat([worst, -worst, pulls, -pulls])
 
     @cached_property
     def _representation(self) -> Tensor:

@@ -101,11 +101,10 @@ def worst_subpopulation(predictor: Predictor, environment: Environment, alpha0: 
 def ood_stability(predictor: Predictor, train: Environment, test: Environment) -> float:
     """ODS: KL(P_test(Y | phi) || P_train(Y | phi)), with the mechanisms of the two environments."""
     with _one_thread():
-        phi = np.concatenate([represent(predictor, train), represent(predictor, test)])
-        y = np.concatenate([train.y, test.y])
+        both = Environment("both", np.concatenate([train.x, test.x]), np.concatenate([train.y, test.y]))
         of_train = np.concatenate([np.full(len(train), 1 / len(train)), np.zeros(len(test))])
         of_test = np.concatenate([np.zeros(len(train)), np.full(len(test), 1 / len(test))])
-        mechanisms = _mechanisms(phi, y, of_train)
+        mechanisms = _mechanisms(represent(predictor, both), both.y, of_train)
         return float(mechanisms.divergence(mechanisms.phi.new_tensor(of_test).unsqueeze(0)))
 
 
