@@ -20,7 +20,7 @@ NOISE_FLOOR = 0.01  # of the reference's noise scale: rows that can be fitted ex
 SPREAD_FLOOR = 1e-3  # of the spread of y: no mechanism, the reference included, is taken to be more exact
 PENALTY = 1e-4  # on the squared distance of logistic coefficients from the reference's: rows of one class have no fit
 NEWTON_STEPS, HALVINGS, ENOUGH = 50, 30, 1e-6
-FIRST_PASSES, PASSES = 3, 10
+FIRST_PASSES, PASSES = 2, 10
 MOST_PULLS = 8
 
 

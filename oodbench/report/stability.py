@@ -40,12 +40,8 @@ def look_up(record: Record, run: str, seed: int | None, environment: str) -> dic
 def print_assessments(found: dict[str, Any], console: Console) -> None:
     from rich.table import Table
 
-    overview = Table(
-        title=f"stability of run {found['run_id']}, seed {found['seed']}, alpha0={found['alpha0']:g}",
-        title_justify="left",
-        caption="DS: the largest divergence among sub-populations; ODS: of the environment from training. In nats.",
-        caption_justify="left",
-    )
+    console.print(f"run {found['run_id']}, seed {found['seed']}, alpha0={found['alpha0']:g}", highlight=False)
+    overview = Table()
     for column in ("part", "environment"):
         overview.add_column(column)
     for column in ("rows", "DS", "ODS"):
@@ -54,6 +50,10 @@ def print_assessments(found: dict[str, Any], console: Console) -> None:
         numbers = (_number(one["stability"]), _number(one["ods"]))
         overview.add_row(one["part"], one["environment"], str(one["rows"]), *numbers)
     console.print(overview)
+    console.print(
+        "DS: the largest divergence among sub-populations; ODS: that of the environment from training. In nats.",
+        soft_wrap=True,
+    )
     for one in found["worst"]:
         title = f"the worst sub-population of {one['environment']} ({one['part']})"
         if one["worst"] is None:
