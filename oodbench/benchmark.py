@@ -107,10 +107,11 @@ def leaderboard(
     dataset: str,
     *,
     settings: Mapping[str, Any] | None = None,
+    stability: bool = False,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
 ) -> Leaderboard:
-    """The leaderboard of a dataset setting, from everything the record has on it."""
+    """The leaderboard of a dataset setting, from everything the record has on it; with stability, if so asked."""
     from oodbench.tracking import Record
 
     setting = dataset_setting(dataset, settings or {})
@@ -126,4 +127,4 @@ def leaderboard(
                 else f"Run `oodbench run --method erm --dataset {dataset}` first."
             )
         )
-    return compile_leaderboard(setting, records)
+    return compile_leaderboard(setting, records, stability=stability)

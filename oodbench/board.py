@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from oodbench.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
+from oodbench.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
 from oodbench.statistics import differ
 
 if TYPE_CHECKING:
@@ -126,7 +126,11 @@ def _columns(name: str, cell: Cell, published: bool) -> dict[str, Any]:
 
 
 def compile_leaderboard(
-    setting: str, records: Sequence[StudyRecord], missing: Sequence[str] = (), metrics: Sequence[str] = ()
+    setting: str,
+    records: Sequence[StudyRecord],
+    missing: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    stability: bool = False,
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values.
 
@@ -135,8 +139,9 @@ def compile_leaderboard(
     by_label = {record.label: record for record in records}
     tasks = {record.task for record in records}
     metrics = tuple(metrics) or (SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"])
+    metrics += STABILITY if stability else ()
     per_seed = {
-        label: summarize(record.results, record.task)
+        label: summarize(record.results, record.task).join(summarize_stability(record.results))
         for label, record in by_label.items()
         if record.results is not None
     }

@@ -38,7 +38,7 @@ def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable:
     features = cat([features, features.new_ones(len(features), 1, features.shape[2])], 1)
     usable = _keep_constant(usable)
     settled = SETTLED * labels.shape[-1] / clusters
-    moving = labels.new_ones(len(labels), dtype=bool)
+    moving = labels.new_ones(len(labels)) > 0
     for _ in range(MOST_ROUNDS):
         residuals = _residuals(features, targets, sub_populations(labels, clusters), usable)
         chosen = residuals.square().sum(2).argmin(1)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from oodbench.fitted import FittedModel
-from oodbench.metrics import summarize
+from oodbench.metrics import summarize, summarize_stability
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
 from oodbench.space import fixed_text
@@ -27,10 +27,10 @@ def study_metrics(outcome: Outcome) -> dict[str, float]:
     }
     if outcome.selection:
         metrics["validation_score"] = outcome.selection.score
-        summary = summarize(outcome.results, outcome.study.dataset.task)
-        for name in summary:
-            metrics[str(name)] = float(summary[name].mean())
-            metrics[f"{name}_spread"] = float(summary[name].std(ddof=1))
+        for summary in (summarize(outcome.results, outcome.study.dataset.task), summarize_stability(outcome.results)):
+            for name in summary:
+                metrics[str(name)] = float(summary[name].mean())
+                metrics[f"{name}_spread"] = float(summary[name].std(ddof=1))
     return {key: value for key, value in metrics.items() if math.isfinite(value)}
 
 
@@ -48,6 +48,8 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
         chosen = study.configurations[outcome.selection.configuration]
         params |= {"chosen": outcome.selection.configuration}
         params |= {f"chosen.{key}": value for key, value in chosen.items()}
+    if outcome.stability:
+        params |= {"stability.alpha0": outcome.stability.alpha0}
     return params
 
 
@@ -100,13 +102,15 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
     }
     if outcome.selection and outcome.opening:
         documents |= {"selection": outcome.selection.as_dict(), "opening": asdict(outcome.opening)}
+    if outcome.stability:
+        documents |= {"stability": outcome.stability.as_dict()}
     for name, content in documents.items():
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
     (folder / "models").mkdir()
     for seed, model in outcome.models.items():
         if isinstance(model, FittedModel):  # foreign predictors have no form that is safe to load, and are not stored
             family = {"family": model.model.name, **{f"model.{k}": v for k, v in as_dict(model.model).items()}}
-            shape = {"outputs": model.outputs, "classification": model.classification, "loss": model.recipe.loss}
+            shape = {"outputs": model.width, "classification": model.classification, "loss": model.recipe.loss}
             save_file(
                 {"parameters": model.parameters},
                 folder / "models" / f"seed-{seed}.safetensors",

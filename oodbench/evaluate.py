@@ -31,17 +31,20 @@ def open_test(
     predictors: Mapping[tuple[int, int], Predictor],
     configurations: Iterable[int],
     before_selection: bool,
-) -> tuple[list[dict[str, Any]], Opening]:
-    """Result rows of the configurations on every test environment and on the training rows, per seed."""
+) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
+    """Result rows of the configurations on every test environment and on the training rows, per seed.
+
+    The opened environments come along, by seed, so that nothing after this need open them again.
+    """
     configurations = list(configurations)
     rows: list[dict[str, Any]] = []
-    opened: list[Environment] = []
+    opened: dict[int, list[Environment]] = {}
     for seed in study.seeds:
         test = list(study.dataset.test(seed))
         fault = fault_in("test", test, study.dataset, study.training.train[seed][0].x.shape[1])
         if fault:
             raise StudyFailed(fault)
-        opened += test
+        opened[seed] = test
         for configuration in configurations:
             predictor = predictors[configuration, seed]
             rows += _score_all(study, predictor, configuration, seed, "train", study.training.train[seed])
@@ -50,9 +53,9 @@ def open_test(
         opened_at=datetime.now(UTC).isoformat(timespec="seconds"),
         configurations=configurations,
         before_selection=before_selection,
-        test_fingerprint=fingerprint(opened),
+        test_fingerprint=fingerprint(environment for test in opened.values() for environment in test),
     )
-    return rows, opening
+    return rows, opening, opened
 
 
 def _score_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -93,6 +94,7 @@ class Execution:
         # concluding and recording a study goes on beside the search of the next
         concluding: list[Future[None]] = []
         with ThreadPoolExecutor(1, "conclude") as executor:
+            executor.submit(importlib.import_module, "torch")  # takes a second, and is needed to conclude
 
             def conclude_if_whole(study: Study) -> None:
                 if len(results[study.identity]) == len(study.packs):

@@ -20,7 +20,7 @@ from oodbench.recipe import Recipe
 class FittedModel:
     model: Model
     recipe: Recipe
-    outputs: int
+    width: int  # outputs a row
     classification: bool
     parameters: NDArray[np.float32]
 
@@ -31,8 +31,12 @@ class FittedModel:
         if not self.classification:
             predicted = outputs[0].astype(np.float64)
         else:
-            predicted = outputs.argmax(0) if self.outputs > 1 else (outputs[0] > 0).astype(np.int64)
+            predicted = outputs.argmax(0) if self.width > 1 else (outputs[0] > 0).astype(np.int64)
         return predicted
+
+    def outputs(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The value, or a score per class. [row, output]"""
+        return self.forward(x).T.astype(np.float64)
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The loss it was trained for. [row]"""
@@ -41,7 +45,7 @@ class FittedModel:
         if not self.classification:
             losses = np.square(outputs[0] - y)
             return losses
-        is_class = y[None] == 1 if self.outputs == 1 else np.arange(self.outputs)[:, None] == y  # [output, row]
+        is_class = y[None] == 1 if self.width == 1 else np.arange(self.width)[:, None] == y  # [output, row]
         if self.recipe.loss == "squared":
             losses = np.square(outputs - np.where(is_class, 1, -1)).mean(0)
             return losses
@@ -53,7 +57,7 @@ class FittedModel:
         """Outputs [output, row]."""
         activation = x.T.astype(np.float32)
         start = 0
-        layers = list(self.model.layers(len(activation), self.outputs))
+        layers = list(self.model.layers(len(activation), self.width))
         for depth, (fan_in, units) in enumerate(layers):
             piece = self.parameters[start : start + units * (fan_in + self.model.bias)]
             start += len(piece)

@@ -5,6 +5,7 @@ All of it for the trials of a pack at once, and in double precision: representat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oodbench.subpopulation import worst_share
@@ -19,18 +20,28 @@ ITERATIONS = 30
 def worst_mechanism(representation: Tensor, y: Tensor, classes: int, alpha0: Tensor, loss: str, passes: int) -> Tensor:
     """The sub-population of share alpha0 [trial] whose own mechanism differs most from that of all rows.
 
-    Alternates, from the rows that all rows' mechanism predicts worst: fit a mechanism to the sub-population, then
-    take the top alpha0 n rows of g = loss under the one for all rows - loss under the sub-population's own. For
-    cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y]. Weights [trial, row].
+    Alternates, from the rows that all rows' mechanism predicts worst, with g = loss under the mechanism for all
+    rows - loss under the sub-population's own. For cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y].
+    Weights [trial, row].
     """
-    representation = _with_constant(representation.double())
-    everyone = representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1])
-    of_all = mechanism_losses(representation, y, classes, everyone, loss)
-    weights = worst_share(of_all, alpha0.double())
+    representation = with_constant(representation.double())
+    share = alpha0.double()
+
+    def fit(weights: Tensor) -> Tensor:
+        return mechanism_losses(representation, y, classes, weights, loss)
+
+    of_all = fit(representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1]))
+    return alternate(of_all, fit, worst_share(of_all, share), share, passes).float()
+
+
+def alternate(of_all: Tensor, fit: Callable[[Tensor], Tensor], weights: Tensor, share: Tensor, passes: int) -> Tensor:
+    """From one sub-population [trial, row] to the next: `fit` a mechanism to it, then take the share of the rows on
+    which that one's losses are furthest below those of all rows' mechanism; until nothing changes any more."""
     for _ in range(passes):
-        of_part = mechanism_losses(representation, y, classes, weights, loss)
-        weights = worst_share(of_all - of_part, alpha0.double())
-    return weights.float()
+        before, weights = weights, worst_share(of_all - fit(weights), share)
+        if weights.equal(before):
+            break
+    return weights
 
 
 def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: Tensor, loss: str) -> Tensor:
@@ -38,18 +49,22 @@ def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: T
 
     representation [trial, unit, row], y [trial, row], weights [trial, row]; loss squared or cross_entropy.
     """
-    gram = _gram(representation, weights)
     if y.is_floating_point():
-        fitted = _solve(gram, representation, (y.to(weights.dtype) * weights).unsqueeze(1))
-        return (fitted.squeeze(1) - y).square()
+        return (least_squares(representation, y.unsqueeze(1), weights).squeeze(1) - y).square()
     is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)  # [trial, class, row]
     if loss == "squared":
         signs = 2 * is_class - 1
-        return (_solve(gram, representation, signs * weights.unsqueeze(1)) - signs).square().mean(1)
-    return _cross_entropy(gram, representation, is_class, weights)
+        return (least_squares(representation, signs, weights) - signs).square().mean(1)
+    return _cross_entropy(representation, is_class, weights)
 
 
-def _with_constant(representation: Tensor) -> Tensor:
+def least_squares(representation: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Fitted values [trial, output, row] on all rows for targets [trial, output, row]."""
+    weighted = targets.to(weights.dtype) * weights.unsqueeze(1)
+    return _solve(_gram(representation, weights), representation, weighted)
+
+
+def with_constant(representation: Tensor) -> Tensor:
     """A last layer has a bias; a mechanism has one too. Where there is one already, the ridge shares it out."""
     padded = representation.new_ones(len(representation), representation.shape[1] + 1, representation.shape[2])
     padded[:, :-1] = representation
@@ -73,8 +88,12 @@ def _solve(gram: Tensor, representation: Tensor, weighted_targets: Tensor) -> Te
     return coefficients.bmm(representation)
 
 
-def _cross_entropy(gram: Tensor, representation: Tensor, is_class: Tensor, weights: Tensor) -> Tensor:
-    """Multinomial logistic regression with Böhning's bound on the curvature (1992): every step is a least squares."""
+def _cross_entropy(representation: Tensor, is_class: Tensor, weights: Tensor) -> Tensor:
+    """Multinomial logistic regression with Böhning's bound on the curvature (1992): every step is a least squares.
+
+    So many steps are near enough to find a sub-population, and cheap for wide representations.
+    """
+    gram = _gram(representation, weights)
     logits = is_class * 0
     for _ in range(ITERATIONS):
         residuals = (is_class - logits.softmax(1)) * weights.unsqueeze(1)

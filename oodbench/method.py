@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +72,18 @@ class TrainingRows:
 class Predictor(Protocol):
     """Anything with `predict`: values for regression, class numbers for classification. [row] -> [row]
 
-    A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error.
+    A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error. One that
+    `GivesOutputs` says more of a row than its class.
     """
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class GivesOutputs(Protocol):
+    """What a classifier may have besides `predict`: a logit, score or probability per class. [row] -> [row, class]"""
+
+    def outputs(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ SUMMARY = {
 }
 BESIDES: dict[str, tuple[str, ...]] = {"regression": (), "classification": ("train_accuracy",)}
 """What `summarize` gives too, shown where it is asked for."""
+STABILITY = ("validation_stability", "test_stability", "max_test_stability", "ods", "max_ods")
 HIGHER_IS_BETTER = frozenset({"mean_accuracy", "train_accuracy", "mean_f1", "worst_f1"})
 
 
@@ -78,3 +79,26 @@ def summarize(results: pd.DataFrame, task: Task) -> pd.DataFrame:
         right = (train["accuracy"] * train["rows"]).groupby(train["seed"]).sum()
         summary["train_accuracy"] = right / train.groupby("seed")["rows"].sum()
     return summary
+
+
+def summarize_stability(results: pd.DataFrame) -> pd.DataFrame:
+    """Per seed, of the chosen configuration: distributional stability on the pooled validation rows, its mean and
+    maximum over the test environments, and the same of the divergence of test from training (ODS).
+
+    A study from before these were measured has no numbers.
+    """
+    import pandas as pd
+
+    results = results[results["chosen"]]
+    results = results.reindex(columns=results.columns.union(["stability", "ods"]))
+    test = results[results["part"] == "test"].groupby("seed")
+    return pd.DataFrame(
+        {
+            "validation_stability": results[results["part"] == "pooled"].groupby("seed")["stability"].mean(),
+            "test_stability": test["stability"].mean(),
+            "max_test_stability": test["stability"].max(),
+            "ods": test["ods"].mean(),
+            "max_ods": test["ods"].max(),
+        },
+        index=results["seed"].unique(),
+    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from oodbench.assess import Stability, assess
 from oodbench.errors import StudyFailed, TrainingFailed
 from oodbench.evaluate import Opening, open_test
 from oodbench.select import Selection, select
@@ -28,6 +29,8 @@ COLUMNS = (
     "error",
     "accuracy",
     "f1",
+    "stability",
+    "ods",
     "chosen",
 )
 
@@ -42,11 +45,13 @@ class Outcome:
     selection: Selection | None = None
     opening: Opening | None = None
     models: dict[int, Predictor] = field(default_factory=dict)  # of the chosen configuration, by seed
+    stability: Stability | None = None  # of the chosen configuration
     error: str | None = None  # why there is no selection
 
 
 def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, started: float) -> Outcome:
-    """Select on validation scores, write the selection down, then open the test environments."""
+    """Select on validation scores, write the selection down, open the test environments, and look how stable the
+    chosen models are."""
     rows, failures, predictors = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
     seeds = study.budget.seeds
@@ -57,20 +62,22 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, st
                 for index in range(len(study.configurations))
                 if all((index, seed) in predictors for seed in study.seeds)
             ]
-            tested, opening = open_test(study, predictors, complete, before_selection=True)
+            tested, opening, opened = open_test(study, predictors, complete, before_selection=True)
             selection = select(_frame([row for row in tested if row["part"] == "test"]), "oracle", seeds)
             store.write_json("selection.json", selection.as_dict())
         else:
             selection = select(_frame(rows), study.selector, seeds)
             store.write_json("selection.json", selection.as_dict())
-            tested, opening = open_test(study, predictors, [selection.configuration], before_selection=False)
+            tested, opening, opened = open_test(study, predictors, [selection.configuration], before_selection=False)
     except (StudyFailed, TrainingFailed) as error:
         reason = f"{error}; first failure: {failures[0]['reason']}" if failures else str(error)
         return Outcome(study, _frame(rows), failures, ledger, started, error=reason)
-    results = _frame(rows + tested)
-    results["chosen"] = results["configuration"] == selection.configuration
     models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
-    return Outcome(study, results, failures, ledger, started, selection, opening, models)
+    stability = assess(study, models, selection.configuration, opened)
+    results = _frame([*rows, *tested, *stability.pooled])
+    results["chosen"] = results["configuration"] == selection.configuration
+    results = stability.join(results)
+    return Outcome(study, results, failures, ledger, started, selection, opening, models, stability)
 
 
 def _gather(

@@ -25,7 +25,7 @@ from urllib.request import urlopen
 
 from oodbench.dataset import Task
 from oodbench.entries import configuration_metrics, study_metrics, study_params, study_tags, write_artifacts
-from oodbench.errors import Unreachable, WorkError
+from oodbench.errors import Unreachable, UserError, WorkError
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
 from oodbench.study import Study
@@ -150,6 +150,24 @@ class Record:
             return []
         runs = self._search([experiment], "tags.`oodbench.kind` = 'study' AND attributes.status != 'RUNNING'")
         return sorted(runs, key=lambda run: run.info.end_time)
+
+    def find_study(self, prefix: str) -> str:
+        """The run id of the one study whose run id begins so."""
+        runs = [] if self.is_empty else self._search(self._experiments(), "tags.`oodbench.kind` = 'study'")
+        found = [run.info.run_id for run in runs if prefix and run.info.run_id.startswith(prefix)]
+        if len(found) != 1:
+            raise UserError(
+                f"{len(found) or 'no'} studies in {self.address} have a run id that begins with {prefix!r}.\n"
+                "`oodbench leaderboard DATASET --json` names the runs."
+            )
+        return str(found[0])
+
+    def document(self, run_id: str, name: str) -> Any:
+        """A JSON artifact of a run, or None where the run has no such artifact."""
+        if name not in (artifact.path for artifact in self.client.list_artifacts(run_id)):
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            return json.loads(Path(self.client.download_artifacts(run_id, name, folder)).read_text())
 
     def settings(self) -> list[str]:
         """The dataset settings that have studies."""

@@ -63,6 +63,7 @@ def silent_port() -> Iterator[int]:
         (["leaderboard", "selection_bias", "--format", "pdf"], "there is no format 'pdf'"),
         (["leaderboard", "nothing"], "there is no dataset 'nothing'"),
         (["ui"], "there is no record"),
+        (["stability", "3f2a"], "no studies in"),
         (["check", "no-such-package"], "is installed"),
         (["check", "numpy"], "has no entry points"),
         (["new", "thing", "x"], "there is no kind of plug-in 'thing'"),
@@ -107,7 +108,7 @@ def test_hosts_that_never_answer(cli: Cli, silent_port: int, option: str) -> Non
     assert time.monotonic() - started < 30
 
 
-@pytest.mark.parametrize("command", ["run", "list", "show", "leaderboard", "ui", "check", "new"])
+@pytest.mark.parametrize("command", ["run", "list", "show", "leaderboard", "stability", "ui", "check", "new"])
 def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
     done = cli(command, "--help")
     assert done.code == 0
@@ -143,7 +144,32 @@ def test_a_run_from_cold_to_the_leaderboard_and_the_page(cli: Cli, tmp_path: Pat
     assert markdown.startswith("**selection_bias majority=200 minority=40 test_rows=50**")
     rows = cli("leaderboard", "selection_bias", *TINY[:6], "--json").json()["rows"]
     assert {row["method"] for row in rows} == {"erm", "fdro"}
+    _look_at_the_stability(cli, rows)
     _look_at_the_page(tmp_path)
+
+
+def _look_at_the_stability(cli: Cli, rows: list[dict[str, Any]]) -> None:
+    board = ["leaderboard", "selection_bias", *TINY[:6], "--stability"]
+    assert re.search(r"validation DS .* test DS .* ODS ", cli(*board).out)
+    markdown = cli(*board, "--format", "md").out
+    assert "smaller is stabler" in markdown
+    assert re.search(r"\| erm( \| [^|]*\d\.\d{3} ± \d\.\d{3}[^|]*){8} \| 3 × 2", markdown)
+    assert "validation_stability,validation_stability_spread" in cli(*board, "--format", "csv").out.splitlines()[0]
+    run_id = rows[0]["run_id"]
+    found = cli("stability", run_id[:12], "--environment", "r=-2.9", "--seed", "1", "--json").json()
+    assert (found["run_id"], found["seed"], found["alpha0"]) == (run_id, 1, 0.1)
+    assert [one["part"] for one in found["environments"]] == ["pooled", *["validation"] * 2, *["test"] * 6]
+    (worst,) = found["worst"]
+    shown = cli("stability", run_id)
+    assert shown.code == 0
+    assert "the worst sub-population of validation (pooled)" in shown.out
+    assert re.search(rf"│ {worst['worst']['columns'][0]['column']} +│ +-?\d", shown.out)
+    for mistake, expected in (
+        (["--seed", "7"], "there is no seed '7'"),
+        (["--environment", "r=-3"], "there is no environment 'r=-3'"),
+    ):
+        done = cli("stability", run_id, *mistake)
+        assert (done.code, expected in done.err) == (2, True)
 
 
 def _look_at_the_page(directory: Path) -> None:

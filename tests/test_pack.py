@@ -133,7 +133,7 @@ def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss
     recipe = Recipe(steps=10, loss=loss)
     (fitted,) = train_pack(ERM(), {0: data}, [trial()], Setup(model, recipe))
     columns = model.columns(torch.tensor(data.x.T, dtype=torch.float32).unsqueeze(0))
-    outputs = forward(model, torch.tensor(fitted.parameters).unsqueeze(0), columns, fitted.outputs)
+    outputs = forward(model, torch.tensor(fitted.parameters).unsqueeze(0), columns, fitted.width)
     np.testing.assert_allclose(fitted.forward(data.x), outputs[0].numpy(), atol=1e-5)
     targets = torch.tensor(data.y).unsqueeze(0) if classes else torch.tensor(data.y, dtype=torch.float32).unsqueeze(0)
     np.testing.assert_allclose(fitted.losses(data.x, data.y), recipe.row_losses(outputs, targets)[0].numpy(), atol=1e-4)

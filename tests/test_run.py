@@ -94,7 +94,7 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
         names = {artifact.path for artifact in client.list_artifacts(parent.info.run_id)}
         assert names == {
             "results.parquet", "ledger.json", "failures.json", "configurations.json", "selection.json",
-            "opening.json", "models",
+            "opening.json", "stability.json", "models",
         }  # fmt: skip
         models = [artifact.path for artifact in client.list_artifacts(parent.info.run_id, "models")]
         assert models == ["models/seed-0.safetensors", "models/seed-1.safetensors"]
@@ -102,6 +102,34 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
             assert stored.get_tensor("parameters").shape == (10,)
             described = stored.metadata()
         assert (described["family"], described["model.intercept"], described["outputs"]) == ("linear", "False", "1")
+
+
+def test_the_stability_of_the_chosen_models_is_recorded(finished: oodbench.Result) -> None:
+    results = finished.results()
+    chosen, others = results[results["chosen"]], results[~results["chosen"]]
+    measured = chosen[chosen["part"] != "train"]
+    assert set(measured["part"]) == {"pooled", "validation", "test"}
+    assert (measured["stability"] > 0).all()
+    assert chosen["ods"].notna().equals(chosen["part"] == "test")
+    assert others[["stability", "ods"]].isna().all(axis=None)
+    test = chosen[(chosen["method"] == "erm") & (chosen["part"] == "test")].groupby("seed")
+    (erm,) = (one for one in finished.record.studies(finished.studies[0].setting) if one.label == "erm")
+    run = finished.record.client.get_run(erm.run_id)
+    assert run.data.params["stability.alpha0"] == "0.1"
+    assert run.data.metrics["test_stability"] == pytest.approx(test["stability"].mean().mean())
+    assert run.data.metrics["max_test_stability"] == pytest.approx(test["stability"].max().mean())
+    assert run.data.metrics["ods"] == pytest.approx(test["ods"].mean().mean())
+    assert run.data.metrics["validation_stability"] > 0
+    document = finished.record.document(erm.run_id, "stability.json")
+    assert len(document["assessments"]) == 2 * (1 + 2 + 6)
+    assert {one["column"] for one in document["assessments"][0]["worst"]["columns"]} >= {"S1", "V5"}
+
+
+def test_stability_is_on_the_leaderboard_if_asked_for(finished: oodbench.Result) -> None:
+    board = oodbench.leaderboard("selection_bias", settings=TINY, stability=True, directory=finished.record.directory)
+    for row in board.rows:
+        assert all(row.cells[name].value is not None for name in ("validation_stability", "test_stability", "ods"))
+    assert "ods" not in finished.leaderboard().rows[0].cells
 
 
 def test_the_same_command_gives_the_same_numbers_and_another_method_changes_none(
@@ -218,6 +246,28 @@ class NearestMean(Method):
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         return np.full(len(x), self.mean)
+
+
+class SaysNothingUsable(Method):
+    """A classifier whose outputs are not numbers."""
+
+    def fit(self, train: TrainingRows, hparams: Mapping[str, Any], seed: int) -> SaysNothingUsable:
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros(len(x), int)
+
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        return np.full((len(x), 2), np.nan)
+
+
+def test_a_model_without_a_stability_keeps_its_scores_and_says_why(tmp_path: Path) -> None:
+    settings = {"group_rows": 50, "test_rows": 40, "d": 2}
+    result = run(SaysNothingUsable, "spurious_correlation", directory=tmp_path, settings=settings)
+    (row,) = result.leaderboard().rows
+    assert row.cells["mean_error"].value is not None
+    document = result.record.document(row.run_id, "stability.json")
+    assert all("not finite numbers" in one["failure"] for one in document["assessments"])
 
 
 def test_anything_with_fit_and_predict_is_a_method(tmp_path: Path) -> None:

@@ -128,5 +128,5 @@ def _span(theta: Tensor) -> Tensor:
     """The projection [trial, direction, direction] onto the directions of the outputs."""
     from torch.linalg import qr
 
-    directions = qr(theta.mT).Q
+    directions: Tensor = qr(theta.mT).Q
     return directions @ directions.mT

@@ -36,6 +36,9 @@ from oodbench.settings import split_assignments
 def leaderboard(
     dataset: Annotated[str | None, typer.Argument(help="A dataset, unless --suite is given.")] = None,
     set_: SetOption = None,
+    stability: Annotated[
+        bool, typer.Option("--stability", help="Add how stable the chosen models are among sub-populations.")
+    ] = False,
     format: Annotated[str, typer.Option(help="table, md, csv or json.")] = "table",
     suite: SuiteOption = None,
     mode: ModeOption = None,
@@ -92,7 +95,9 @@ def leaderboard(
     from oodbench.benchmark import leaderboard as compile_board
 
     settings = split_assignments(set_ or [], "--set")
-    board = compile_board(dataset, settings=settings, tracking_uri=tracking_uri, directory=directory)
+    board = compile_board(
+        dataset, settings=settings, stability=stability, tracking_uri=tracking_uri, directory=directory
+    )
     if format == "table":
         print_board(board)
     else:

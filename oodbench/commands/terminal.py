@@ -69,8 +69,10 @@ DIRECTORY = Path(".oodbench")
 def print_board(board: Any) -> None:
     from oodbench.report.tables import notes, rich_table
 
-    console = output()
-    console.print(rich_table(board))
+    table, console = rich_table(board), output()
+    if not console.is_terminal:
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    console.print(table)
     for note in notes(board):
         console.print(note, highlight=False, soft_wrap=True)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from oodbench.board import Cell, Leaderboard, Row
 from oodbench.errors import UnknownName
+from oodbench.metrics import STABILITY
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,6 +18,9 @@ LEGEND = (
     "(paired t-test, 5 %); ≈: tied for the best."
 )
 PUBLISHED = "✓: within the published ±; ✗: outside it."
+STABILITY_LEGEND = (
+    "DS, ODS: distributional and out-of-distribution stability of the chosen models, in nats; smaller is stabler."
+)
 TITLES = {
     "mean_error": "mean error",
     "std_error": "std error",
@@ -25,6 +29,11 @@ TITLES = {
     "train_accuracy": "train accuracy",
     "mean_f1": "mean F1",
     "worst_f1": "worst F1",
+    "validation_stability": "validation DS",
+    "test_stability": "test DS",
+    "max_test_stability": "max test DS",
+    "ods": "ODS",
+    "max_ods": "max ODS",
 }
 
 
@@ -61,7 +70,12 @@ def notes(board: Leaderboard) -> list[str]:
 
 
 def legend(board: Leaderboard) -> str:
-    return f"{LEGEND} {PUBLISHED}" if any(board.has_published(metric) for metric in board.metrics) else LEGEND
+    parts = [LEGEND]
+    if any(board.has_published(metric) for metric in board.metrics):
+        parts.append(PUBLISHED)
+    if set(STABILITY) & set(board.metrics):
+        parts.append(STABILITY_LEGEND)
+    return " ".join(parts)
 
 
 def _markdown(board: Leaderboard) -> str:

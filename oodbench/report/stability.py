@@ -1,0 +1,90 @@
+"""The stability of a study's chosen model as text, for `oodbench stability`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oodbench.errors import UnknownName, UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from oodbench.tracking import Record
+
+MOST_COLUMNS = 10
+
+
+def look_up(record: Record, run: str, seed: int | None, environment: str) -> dict[str, Any]:
+    """What the study recorded of one seed: every environment's stability, and the worst sub-populations of one."""
+    run_id = record.find_study(run)
+    document = record.document(run_id, "stability.json")
+    if document is None:
+        raise UserError(
+            f"run {run_id} has no stability on record: its study failed, or is from before it was measured.\n"
+            "Run the study again with --fresh."
+        )
+    seeds = sorted({one["seed"] for one in document["assessments"]})
+    seed = seeds[0] if seed is None else seed
+    if seed not in seeds:
+        raise UnknownName("seed", str(seed), map(str, seeds))
+    of_seed = [one for one in document["assessments"] if one["seed"] == seed]
+    asked = [one for one in of_seed if one["environment"] == environment]
+    if not asked:
+        raise UnknownName("environment", environment, {one["environment"] for one in of_seed})
+    overview = [
+        {key: one[key] for key in ("part", "environment", "rows", "stability", "ods", "failure")} for one in of_seed
+    ]
+    return {"run_id": run_id, "alpha0": document["alpha0"], "seed": seed, "environments": overview, "worst": asked}
+
+
+def print_assessments(found: dict[str, Any], console: Console) -> None:
+    from rich.table import Table
+
+    console.print(f"run {found['run_id']}, seed {found['seed']}, alpha0={found['alpha0']:g}", highlight=False)
+    overview = Table()
+    for column in ("part", "environment"):
+        overview.add_column(column)
+    for column in ("rows", "DS", "ODS"):
+        overview.add_column(column, justify="right")
+    for one in found["environments"]:
+        numbers = (_number(one["stability"]), _number(one["ods"]))
+        overview.add_row(one["part"], one["environment"], str(one["rows"]), *numbers)
+    console.print(overview)
+    console.print(
+        "DS: the largest divergence among sub-populations; ODS: that of the environment from training. In nats.",
+        soft_wrap=True,
+    )
+    for one in found["worst"]:
+        title = f"the worst sub-population of {one['environment']} ({one['part']})"
+        if one["worst"] is None:
+            console.print(f"{title}: {one['failure']}", highlight=False, soft_wrap=True)
+            continue
+        worst = one["worst"]
+        console.print(
+            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {one['rows']}), "
+            f"divergence {worst['divergence']:.3f}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        table = Table()
+        table.add_column("column")
+        for column in ("inside", "outside", "difference in std"):
+            table.add_column(column, justify="right")
+        table.add_row("error", _number(worst["error_inside"]), _number(worst["error_outside"]), "")
+        for row in worst["y"]:
+            table.add_row(*_cells(row))
+        table.add_section()
+        for row in worst["columns"][:MOST_COLUMNS]:
+            table.add_row(*_cells(row))
+        console.print(table)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    inside, outside = (
+        f"{row[side]:.1%}" if row["kind"] == "share" else _number(row[side]) for side in ("inside", "outside")
+    )
+    return row["column"], inside, outside, f"{row['difference']:+.2f}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}" if abs(value) < 1e4 else f"{value:.3g}"
