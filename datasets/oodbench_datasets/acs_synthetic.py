@@ -3,9 +3,9 @@
 It stands in for the real rows of folktables' ACSTravelTime (Ding et al. 2021) where there is no network. The
 parameters beside this file were fitted by `datasets/fit_acs_synthetic.py`; no census row is part of them. Each state is
 a mixture of latent classes, fitted apart for people who work from home, commute up to 20 minutes, and longer (latent
-class analysis as a synthesizer of survey data: Dunson and Xing 2009). Within a class the columns are independent, so a
-state keeps each column's distribution given the label exactly, and what columns say about each other through the
-classes. States differ in both P(X) and P(Y|X).
+class analysis as a synthesizer of survey data: Dunson and Xing 2009). Within a class the columns are independent: a
+state keeps each column's distribution given the label closely, and what columns say about each other as far as the
+classes show it. States differ in both P(X) and P(Y|X).
 
 What is not real:
 
