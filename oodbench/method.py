@@ -56,15 +56,6 @@ class TrainingRows:
                 array.flags.writeable = False
         return rows
 
-    def signed_targets(self) -> Tensor:
-        """What a least squares fits [output, row]: y, or for classes -1 and +1 (two of them with a single output)."""
-        import torch
-
-        if self.task == "regression":
-            return torch.tensor(self.y, dtype=torch.float32).unsqueeze(0)
-        classes = np.arange(self.classes) if self.classes > 2 else np.array([1])
-        return torch.from_numpy(np.where(self.y == classes[:, None], 1, -1).astype(np.float32))
-
     def __len__(self) -> int:
         return len(self.y)
 
@@ -139,6 +130,8 @@ class LossMethod(Method):
         "learning_rate": LogUniform(1e-3, 1e-1, default=1e-2),
         "weight_decay": Choice(0.0, 1e-4, 1e-3, 1e-2),
     }
+    gate_noise: ClassVar[float] = 0.0
+    """Above 0, each feature passes a stochastic gate of so much noise, trained along: `rows.gates`."""
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define loss")
@@ -187,6 +180,9 @@ class Rows:
     recipe: Recipe = field(default_factory=Recipe)
     explored: Tensor | None = None  # [trial, row] or [trial, k, row]: what `explore` found last, if asked yet
     environments_or_none: Tensor | None = None  # [trial, environment, row]
+    gates: Tensor | None = None  # [trial, feature]: how far the gates are open, without their noise
+    inputs: Tensor | None = None  # [seed or trial, feature, row]
+    random: Tensor | None = None  # [trial, row]: numbers in [0, 1), each trial's own; only while exploring
     represented: Tensor | None = None  # [seed or trial, unit, row]: what the last layer is applied to
     parameters: Tensor | None = None  # [trial, parameter]
     first_layer: Tensor | None = None  # [trial, unit, feature]
@@ -209,6 +205,10 @@ class Rows:
         assert self.represented is not None
         return per_trial(self.represented, len(self.losses) // len(self.represented))
 
+    def signed_targets(self) -> Tensor:
+        """What a least squares fits: [trial, output, row]."""
+        return signed_targets(self.y, self.classes)
+
     def risk(self, weights: Tensor) -> Tensor:
         """Mean loss under sub-populations: [trial, row] -> [trial], [trial, k, row] -> [trial, k]."""
         return _weighted(self.losses, weights)
@@ -224,6 +224,14 @@ class Rows:
         assert of is not None
         (gradient,) = grad(risk.sum(), of, create_graph=True)
         return gradient
+
+
+def signed_targets(y: Tensor, classes: int) -> Tensor:
+    """What a least squares fits: y, or for classes -1 and +1 (two of them with one output). [trial, output, row]"""
+    if y.is_floating_point():
+        return y.float().unsqueeze(1)
+    of_class = y.new_tensor([1] if classes == 2 else range(classes))
+    return 2 * (y.unsqueeze(1) == of_class.view(1, -1, 1)).float() - 1
 
 
 def _weighted(values: Tensor, weights: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from oodbench.errors import TrainingFailed
 from oodbench.fitted import FittedModel
+from oodbench.gates import Gates, open_share
 from oodbench.method import Hparams, LossMethod, Rows, TrainingRows, per_trial
 from oodbench.optimizers import OPTIMIZERS
 from oodbench.trial import Setup, Trial
@@ -35,14 +36,16 @@ def train_pack(
     model, outputs, recipe = setup.model, data.outputs, setup.recipe
 
     parameters = model.initial(data.uniform(model.parameter_count(data.features, outputs)), data.features, outputs)
-    parameters = parameters.to(data.device).requires_grad_()
+    gates = Gates(method.gate_noise, data.generators, data.features)
+    parameters = gates.append(parameters).to(data.device).requires_grad_()
     hp = _stack_hparams(method, stacked, data.device)
     optimizer = OPTIMIZERS[recipe.optimizer](parameters, hp.learning_rate, hp.weight_decay)
     explored: Tensor | None = None
     for step in range(recipe.steps):
         if method.explores_at(step, hp):
-            explored = method.explore(_forward(setup, parameters.detach(), data.whole, step), hp)
-        rows = _forward(setup, parameters, data.batch(step, explored), step)
+            everyone = replace(data.whole, explored=explored, random=data.uniform(data.rows).to(data.device))
+            explored = method.explore(_forward(setup, parameters.detach(), everyone, step, gates), hp)
+        rows = _forward(setup, parameters, data.batch(step, explored), step, gates)
         objective = method.loss(rows, hp)  # [trial]
         if objective.shape != (len(trials),):
             raise TrainingFailed(
@@ -52,19 +55,20 @@ def train_pack(
         (gradient,) = torch.autograd.grad(objective.sum(), parameters)
         optimizer.step(gradient)
 
-    finished = parameters.detach().cpu().numpy()
+    finished = gates.fold(parameters.detach(), model, outputs).cpu().numpy()
     fitted: dict[int, FittedModel] = {}
     for row, position in enumerate(order):
         fitted[position] = FittedModel(model, recipe, outputs, data.classification, finished[row].copy())
     return [fitted[position] for position in range(len(trials))]
 
 
-def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int) -> Rows:
+def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int, gates: Gates) -> Rows:
     """The rows of a step as the method's loss sees them."""
     model, recipe = setup.model, setup.recipe
-    pieces = model.pieces(parameters, batch.columns.shape[1] - model.bias, batch.outputs)
+    weights, centers = gates.split(parameters)
+    pieces = model.pieces(weights, batch.columns.shape[1] - model.bias, batch.outputs)
     first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
-    pieces = (first_layer, *pieces[1:])
+    pieces = (gates.close(first_layer, centers, step), *pieces[1:])
     represented = model.represent(pieces, batch.columns)
     outputs = model.read_out(pieces, represented)
     return Rows(
@@ -75,6 +79,9 @@ def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int) -> Rows
         recipe=recipe,
         explored=batch.explored,
         environments_or_none=batch.environments,
+        gates=None if centers is None else open_share(centers),
+        inputs=batch.columns[:, : batch.columns.shape[1] - model.bias],
+        random=batch.random,
         represented=represented,
         parameters=parameters,
         first_layer=first_layer,
@@ -97,7 +104,8 @@ class _Batch:
     y: Tensor  # [trial, row]
     outputs: int
     environments: Tensor | None  # [trial, environment, row]
-    explored: Tensor | None = None  # [trial, row]
+    explored: Tensor | None = None  # [trial, row] or [trial, k, row]
+    random: Tensor | None = None  # [trial, row]
 
 
 class _StackedRows:
@@ -143,15 +151,12 @@ class _StackedRows:
         if start == 0:
             self.shuffled = torch.stack([torch.randperm(self.rows, generator=g) for g in self.generators])
         rows = self.shuffled[:, start * self.size : (start + 1) * self.size].to(self.device)  # [trial, row]
-        environments = self.environments
-        if environments is not None:
-            environments = environments.gather(2, rows.unsqueeze(1).expand(-1, environments.shape[1], -1))
         return _Batch(
             columns=self.columns[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous(),
             y=self.y.gather(1, rows),
             outputs=self.outputs,
-            environments=_normalized(environments),
-            explored=None if explored is None else _normalized(explored.gather(1, rows)),
+            environments=_share_of(self.environments, rows),
+            explored=_share_of(explored, rows),
         )
 
 
@@ -169,3 +174,12 @@ def _targets(y: NDArray[Any], classification: bool) -> Tensor:
 
 def _normalized(weights: Tensor | None) -> Tensor | None:
     return None if weights is None else weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
+
+
+def _share_of(weights: Tensor | None, rows: Tensor) -> Tensor | None:
+    """The weights [trial, row] or [trial, k, row] of each trial's own rows [trial, row]."""
+    if weights is None:
+        return None
+    if weights.dim() == 3:
+        rows = rows.unsqueeze(1).expand(-1, weights.shape[1], -1)
+    return _normalized(weights.gather(-1, rows))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from oodbench import Integer, LogUniform, Method, Option, Predictor, TrainingRows
 from oodbench.clustering import check_clusters, cluster_mechanisms, moments, restrict, solve, sub_populations
+from oodbench.method import signed_targets
 from oodbench.space import Value
 from oodbench.trial import MOST_TRIALS, Setup, Trial, training_entropy
 
@@ -69,7 +70,8 @@ def fit_seed(rows: TrainingRows, trials: Sequence[Trial]) -> list[TangentModel]:
     by_scale = option["invariance"] == "scale" or (option["invariance"] == "auto" and classification)
     learn_invariant = invariant_by_scale if by_scale else invariant_by_gradient
 
-    x, targets = torch.tensor(rows.x, dtype=torch.float32), rows.signed_targets().expand(len(trials), -1, -1)
+    x = torch.tensor(rows.x, dtype=torch.float32)
+    targets = signed_targets(torch.tensor(rows.y).unsqueeze(0), rows.classes).expand(len(trials), -1, -1)
     entropy = training_entropy("tangent", 0, trials[0].seed)
     basis = TangentBasis.fit(x, int(option["width"]), LARGEST_RANK, int(option["basis"]), entropy)
     features = basis.project(x, megabytes).unsqueeze(0)  # [1, direction, row]
