@@ -17,18 +17,27 @@ RIDGE = 1e-6  # relative to the mean square of the representation: units that ar
 ITERATIONS = 30
 
 
-def worst_mechanism(representation: Tensor, y: Tensor, classes: int, alpha0: Tensor, loss: str, passes: int) -> Tensor:
+def worst_mechanism(
+    representation: Tensor,
+    y: Tensor,
+    classes: int,
+    alpha0: Tensor,
+    loss: str,
+    passes: int,
+    scaled: bool = False,
+) -> Tensor:
     """The sub-population of share alpha0 [trial] whose own mechanism differs most from that of all rows.
 
     Alternates, from the rows that all rows' mechanism predicts worst, with g = loss under the mechanism for all
-    rows - loss under the sub-population's own. For cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y].
-    Weights [trial, row].
+    rows - loss under the sub-population's own. For cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y]. `scaled`
+    divides each loss by its variance over its own rows. Weights [trial, row].
     """
     representation = with_constant(representation.double())
     share = alpha0.double()
 
     def fit(weights: Tensor) -> Tensor:
-        return mechanism_losses(representation, y, classes, weights, loss)
+        losses = mechanism_losses(representation, y, classes, weights, loss)
+        return losses / _variance(losses, weights) if scaled else losses
 
     of_all = fit(representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1]))
     return alternate(of_all, fit, worst_share(of_all, share), share, passes).float()
@@ -42,6 +51,11 @@ def alternate(of_all: Tensor, fit: Callable[[Tensor], Tensor], weights: Tensor, 
         if weights.equal(before):
             break
     return weights
+
+
+def _variance(losses: Tensor, weights: Tensor) -> Tensor:
+    mean = (losses * weights).sum(-1, keepdim=True)
+    return ((losses - mean).square() * weights).sum(-1, keepdim=True).clamp(min=1e-12)
 
 
 def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: Tensor, loss: str) -> Tensor:

@@ -181,7 +181,7 @@ class Rows:
     explored: Tensor | None = None  # [trial, row] or [trial, k, row]: what `explore` found last, if asked yet
     environments_or_none: Tensor | None = None  # [trial, environment, row]
     gates: Tensor | None = None  # [trial, feature]: how far the gates are open, without their noise
-    inputs: Tensor | None = None  # [seed or trial, feature, row]
+    columns: Tensor | None = None  # [seed or trial, feature (+ 1 for a bias), row]: what the first layer is applied to
     random: Tensor | None = None  # [trial, row]: numbers in [0, 1), each trial's own; only while exploring
     represented: Tensor | None = None  # [seed or trial, unit, row]: what the last layer is applied to
     parameters: Tensor | None = None  # [trial, parameter]
@@ -216,6 +216,19 @@ class Rows:
     def scale_gradient(self, weights: Tensor) -> Tensor:
         """How the risks change as the outputs are scaled, at scale 1: shapes as for `risk`."""
         return _weighted(self.recipe.row_slopes(self.outputs, self.y), weights)
+
+    def first_layer_gradient(self, weights: Tensor) -> Tensor:
+        """The gradient of the risk under weights [trial, row], which may be signed, by the first layer: differentiable.
+
+        [trial, unit, feature]. Where the first layer is the only one, this is a product rather than a backward pass.
+        """
+        if self.represented is not self.columns or self.gates is not None:
+            return self.gradient(self.risk(weights), of=self.first_layer)
+        assert self.columns is not None
+        slopes = self.recipe.output_slopes(self.outputs, self.y) * weights.unsqueeze(1)  # [trial, output, row]
+        seeds, width, _ = self.columns.shape
+        product = slopes.view(seeds, -1, slopes.shape[2]).bmm(self.columns.transpose(1, 2))
+        return product.view(len(slopes), -1, width)
 
     def gradient(self, risk: Tensor, of: Tensor | None) -> Tensor:
         """The gradient of a risk [trial] by `rows.parameters` or `rows.first_layer`, itself differentiable."""

@@ -80,7 +80,7 @@ def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int, gates: 
         explored=batch.explored,
         environments_or_none=batch.environments,
         gates=None if centers is None else open_share(centers),
-        inputs=batch.columns[:, : batch.columns.shape[1] - model.bias],
+        columns=batch.columns,
         random=batch.random,
         represented=represented,
         parameters=parameters,

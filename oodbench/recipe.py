@@ -52,13 +52,16 @@ class Recipe:
 
     def row_slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
         """How each row's loss changes as its outputs are scaled, at scale 1: [trial, row]. Exact, without autograd."""
+        return (self.output_slopes(outputs, y) * outputs).sum(1)
+
+    def output_slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The derivative of each row's loss by its outputs: [trial, output, row]."""
         if y.is_floating_point():
-            values = outputs.squeeze(1)
-            return 2 * (values - y) * values
+            return 2 * (outputs - y.unsqueeze(1))
         if self.loss == "squared":
-            return (2 * (outputs - class_signs(outputs, y)) * outputs).mean(1)
+            return 2 / outputs.shape[1] * (outputs - class_signs(outputs, y))
         is_class = outputs.new_zeros(outputs.shape).scatter(1, y.unsqueeze(1), 1.0)
-        return ((outputs.softmax(1) - is_class) * outputs).sum(1)
+        return outputs.softmax(1) - is_class
 
 
 def class_signs(outputs: Tensor, y: Tensor) -> Tensor:

@@ -88,6 +88,8 @@ class Study:
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
                 f"training environment.\nChoose a dataset with several, or a method that needs none."
             )
+        for seed in self.seeds:
+            self.method.check(self.search_data(seed).train, self.configurations[0])
 
     @cached_property
     def told(self) -> dict[str, Value]:
@@ -203,10 +205,10 @@ def _assignments(values: Mapping[str, str]) -> list[str]:
 
 
 def _source(method: Method) -> str:
-    """The method's own code, so that an edited method is another study."""
+    """The method's own file, so that an edited method is another study."""
     import inspect
 
     try:
-        return hashlib.sha256(inspect.getsource(type(method)).encode()).hexdigest()
+        return hashlib.sha256(inspect.getsource(inspect.getmodule(type(method)) or type(method)).encode()).hexdigest()
     except (OSError, TypeError):
         return type(method).__qualname__

@@ -39,14 +39,12 @@ class HRM(LossMethod):
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
         assert rows.gates is not None
-        assert rows.inputs is not None
+        assert rows.columns is not None
         assert rows.random is not None
-        if rows.explored is None:
-            labels = (rows.random * hp.clusters).long()
-        else:
-            labels = rows.explored.argmax(1)
+        labels = (rows.random * hp.clusters).long() if rows.explored is None else rows.explored.argmax(1)
+        features = rows.columns[:, : rows.gates.shape[1]]
         usable = (1 - rows.gates).diag_embed()
-        labels = cluster_mechanisms(rows.inputs, rows.signed_targets(), hp.clusters, usable, labels)
+        labels = cluster_mechanisms(features, rows.signed_targets(), hp.clusters, usable, labels)
         return sub_populations(labels, hp.clusters)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
@@ -54,8 +52,9 @@ class HRM(LossMethod):
         assert rows.gates is not None
         risks = rows.risk(rows.explored)  # [trial, cluster]
         features = rows.gates.shape[1]
-        gradients = [rows.gradient(risk, of=rows.first_layer)[:, :, :features] for risk in risks.unbind(1)]
+        gradients = [rows.first_layer_gradient(cluster)[:, :, :features] for cluster in rows.explored.unbind(1)]
         mean = sum(gradients) / len(gradients)
         spread = sum((gradient - mean).square().sum(1) for gradient in gradients)  # [trial, feature]
         invariance = (rows.gates * spread).sum(-1)
-        return risks.mean(-1) + hp.penalty * invariance + hp.sparsity * rows.gates.sum(-1)
+        objective: Tensor = risks.mean(-1) + hp.penalty * invariance + hp.sparsity * rows.gates.sum(-1)
+        return objective
