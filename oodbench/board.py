@@ -43,11 +43,13 @@ class Leaderboard:
     setting: str
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
+    notices: tuple[str, ...] = ()  # what a reader must know of the data
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "setting": self.setting,
+            "notices": list(self.notices),
             "rows": [
                 {
                     "method": row.label,
@@ -118,7 +120,8 @@ def compile_leaderboard(setting: str, records: Sequence[StudyRecord], missing: S
         if label not in by_label
     ]
     rows.sort(key=lambda row: (row.cells[metrics[0]].value is None, row.cells[metrics[0]].value or 0, row.label))
-    return Leaderboard(setting, metrics, rows)
+    notices = tuple(dict.fromkeys(record.notice for record in records if record.notice))
+    return Leaderboard(setting, metrics, rows, notices)
 
 
 def _cell(label: str, metric: str, per_seed: dict[str, pd.DataFrame]) -> Cell:

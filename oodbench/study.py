@@ -195,7 +195,8 @@ def data_seeds(budget: Budget) -> list[int]:
 
 
 def setting_name(dataset_name: str, dataset: Dataset) -> str:
-    return " ".join([dataset_name, *_assignments(changed(dataset))])
+    name = f"{dataset_name}@{dataset.variant}" if dataset.variant else dataset_name
+    return " ".join([name, *_assignments(changed(dataset))])
 
 
 def _assignments(values: Mapping[str, str]) -> list[str]:

@@ -51,6 +51,7 @@ class StudyRecord:
     fingerprint: str
     information: str
     results: pd.DataFrame | None
+    notice: str = ""  # what a reader must know of the data
 
 
 class Record:
@@ -249,6 +250,7 @@ class Record:
             failed_trainings=int(run.data.metrics["failed_trainings"]),
             fingerprint=tags["oodbench.fingerprint"],
             information=tags["oodbench.information"],
+            notice=tags.get("oodbench.notice", ""),
             results=results,
         )
 
