@@ -200,16 +200,22 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def real_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Real rows of 2024, written out in the layout of the Census Bureau's files, fetched into a data folder."""
+def real_source() -> Path:
+    """Real rows of 2024 as others prepared them, where they are."""
     if not (REAL / "travel_time.parquet").exists():
         pytest.skip(f"the real census rows are not there: {REAL}")
+    return REAL
+
+
+@pytest.fixture(scope="session")
+def real_folder(real_source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """They, written out in the layout of the Census Bureau's files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
 
     incoming = tmp_path_factory.mktemp("incoming")
-    table = pq.read_table(REAL / "travel_time.parquet").drop_columns(["RELP3"])
+    table = pq.read_table(real_source / "travel_time.parquet").drop_columns(["RELP3"])
     ones = pa.array(np.ones(len(table), np.int8))
     serial = pa.array(np.arange(len(table))).cast(pa.string())
     for name, column in {"SERIALNO": serial, "PWGTP": ones, "ESR": ones, "FPARC": ones, "NAICSP": serial}.items():
