@@ -21,7 +21,6 @@ from oodbench_datasets.census import CENSUS, CODES, STATES, PersonFile, remedy_f
 from oodbench_datasets.pums import Persons, Problem, load_states, persons, select
 
 OTHERS = "others"
-PAPER = (2018, "1-Year")
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class AcsTravel(Acs):
     tiny = {"data": "synthetic", "train_rows": 200, "validation_rows": 200, "target": ("RI", "VT")}
 
     home: Literal["label0", "drop"] = setting(
-        "label0", "people who work from home: label0: no long commute, as in folktables and the paper; drop: left out"
+        "label0", "people who work from home: label0: no long commute, as in folktables; drop: left out"
     )
     data: Literal["auto", "real", "synthetic"] = setting(
         "auto", "real: census files; synthetic: a stand-in; auto: real if the files are there", named=False
@@ -190,12 +189,9 @@ class AcsTravel(Acs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        stated = (self.year, self.horizon) == PAPER and {*self.source, *self._targets} <= set(STATES)
+        stated = (self.year, self.horizon) == (Acs.year, Acs.horizon) and {*self.source, *self._targets} <= set(STATES)
         if self.data == "synthetic" and not stated:
-            raise ValueError(
-                f"data=synthetic stands in for the 50 states in {PAPER[0]} {PAPER[1]}; "
-                "leave year, horizon, DC and PR alone."
-            )
+            raise ValueError("data=synthetic knows the 50 states and no year; leave year, horizon, DC and PR alone.")
         if self.data == "auto":  # decided once: files that come during a run change nothing in it
             synthetic = stated and bool(CENSUS.missing(self._person_files))
             object.__setattr__(self, "data", "synthetic" if synthetic else "real")
@@ -209,7 +205,7 @@ class AcsTravel(Acs):
         if self.data == "real":
             return ""
         return (
-            "the rows are synthetic, drawn to resemble census rows; they are none. "
+            "the rows are synthetic: drawn from a model of census rows, they are none. "
             "`oodbench data fetch acs_travel` fetches the census files."
         )
 

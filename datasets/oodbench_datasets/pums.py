@@ -79,12 +79,12 @@ def select(problem: Problem, columns: Mapping[str, NDArray[np.floating]]) -> dic
     selected = {name: frame[name].to_numpy(np.float32) for name in problem.features if name in frame}
     target = frame[definition.target]
     label = definition.target_transform(target).to_numpy(np.int8)
-    return {**selected, LABEL: label, UNANSWERED: target.isna().to_numpy(np.bool_)}
+    return {**selected, LABEL: label, UNANSWERED: target.isna().to_numpy(np.int8)}
 
 
 def persons(selected: Mapping[str, NDArray[Any]]) -> Persons:
     features = {name: values for name, values in selected.items() if name not in (LABEL, UNANSWERED)}
-    return Persons(features, selected[LABEL], selected[UNANSWERED])
+    return Persons(features, selected[LABEL], selected[UNANSWERED].astype(np.bool_))
 
 
 def load_states(problem: Problem, files: Sequence[PersonFile]) -> dict[str, Persons]:
@@ -107,7 +107,8 @@ def _load(problem: Problem, file: PersonFile, path: Path, entry: Entry) -> Perso
     if table is None:
         table = _from_source(problem, file, path)
         _to_cache(cache, key, table)
-    return persons({name: table[name].to_numpy() for name in table.column_names})
+    # to_numpy would import pandas, which takes longer than all the rest
+    return persons({name: np.from_dlpack(table[name].combine_chunks()) for name in table.column_names})
 
 
 def cache_key(problem: Problem, entry: Entry) -> str:

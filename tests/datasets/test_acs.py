@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +53,7 @@ def test_real_files_are_used_when_they_are_there(stand_in: None, states: None) -
 
 @pytest.mark.parametrize("changes", [{"year": 2021}, {"horizon": "5-Year"}, {"target": ("DC",)}])
 def test_the_stand_in_stands_for_nothing_else(stand_in: None, data_dir: Path, changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="data=synthetic stands in for the 50 states in 2018 1-Year"):
+    with pytest.raises(ValueError, match="data=synthetic knows the 50 states and no year"):
         AcsTravel(data="synthetic", **changes)
     assert AcsTravel(**changes).data == "real"
     with pytest.raises(UnusableData, match="are not in .*\nFetch them: oodbench data fetch acs_travel --year 20"):
@@ -220,6 +222,16 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
     (run,) = record.client.search_runs([record.experiment_id(name)], "tags.`oodbench.kind` = 'study'")
     assert "the rows are synthetic" in run.data.tags["oodbench.notice"]
     assert set(result.results()["environment"]) == {"MA", "RI", "VT"}
+
+
+def test_importing_the_datasets_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, oodbench_datasets.acs as acs\n"
+        "acs.AcsTravel(), acs.AcsIncome()\n"
+        "heavy = ('pyarrow', 'pandas', 'folktables', 'pooch', 'requests', 'torch', 'scipy', 'sklearn')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
 @pytest.fixture

@@ -312,4 +312,6 @@ def test_the_commands(cli: Callable[..., Any], server: Any, made: Make, data_dir
     assert (refused.code, len(refused.err.strip().splitlines())) == (2, 3)  # a note, and the two lines
     assert "VT could not be fetched" in refused.err
     assert cli("data", "list", "--data-dir", str(tmp_path / "other")).out.startswith("no data files in ")
+    for command in ("fetch", "verify", "list"):
+        assert "Example: oodbench data" in cli("data", command, "--help").out
     assert cli("data", "fetch", "selection_bias").err.startswith("error: dataset 'selection_bias' needs no files.")
