@@ -104,6 +104,10 @@ class _Fetch:
             self.census.forget(file)
         known = self.census.entries().get(file.key)
         place = self.census.folder / str(file.year) / file.horizon
+        if known and self._is_whole(known):
+            self.transfer.expect(file.key, known.size, known.size)
+            self.transfer.finish(file.key)
+            return
         try:
             place.mkdir(parents=True, exist_ok=True)
             if self.sources.folder is not None:
@@ -119,6 +123,12 @@ class _Fetch:
                 ) from None
             raise WorkError(f"{file.key} could not be written: {error}\nCheck {self.census.folder}.") from None
         self.transfer.finish(file.key)
+
+    def _is_whole(self, known: Entry) -> bool:
+        from pooch import file_hash
+
+        path = self.census.folder / known.path
+        return path.is_file() and path.stat().st_size == known.size and file_hash(str(path)) == known.sha256
 
     def _copy(self, file: PersonFile, place: Path, known: Entry | None) -> None:
         from pooch import file_hash
@@ -175,13 +185,12 @@ class _Fetch:
         return None
 
     def _try(self, file: PersonFile, place: Path, known: Entry | None, url: str) -> None:
-        """One attempt. pooch skips what is there and whole, and moves what came into its place if it may."""
+        """One attempt. pooch moves what came into its place, if it is what came the first time."""
         import pooch
         import requests
 
         target = place / file.zip_name
-        if known is None or known.path != str(target.relative_to(self.census.folder)):
-            target.unlink(missing_ok=True)  # not in the registry: nobody knows what it is
+        target.unlink(missing_ok=True)  # damaged, or not in the registry: nobody knows what it is
         downloader = _Continuing(file, _part(place, file.zip_name), self.transfer, self.stop)
         known_hash = known.sha256 if known and known.path.endswith(".zip") else None
         try:
@@ -200,10 +209,7 @@ class _Fetch:
             if "hash" in str(error).lower():
                 raise _differs(file, url) from None
             raise
-        if downloader.rows:
-            self._keep(file, target, pooch.file_hash(str(target)), downloader.rows, url)
-        else:
-            self.transfer.expect(file.key, target.stat().st_size, target.stat().st_size)
+        self._keep(file, target, pooch.file_hash(str(target)), downloader.rows, url)
 
     def _keep(self, file: PersonFile, path: Path, sha256: str, rows: int, source: str) -> None:
         relative = str(path.relative_to(self.census.folder))

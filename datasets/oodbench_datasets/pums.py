@@ -75,11 +75,15 @@ def select(problem: Problem, columns: Mapping[str, NDArray[np.floating]]) -> dic
     import pandas as pd
 
     definition = problem.definition
-    frame = definition._preprocess(pd.DataFrame(dict(columns)))  # its public door would turn NaN into 0
-    selected = {name: frame[name].to_numpy(np.float32) for name in problem.features if name in frame}
+    judged = {name: columns[name] for name in (definition.target, *problem.filters)}
+    frame = definition._preprocess(pd.DataFrame(judged))  # its public door would turn NaN into 0
+    kept = frame.index.to_numpy()
+    features = {
+        name: columns[name][kept].astype(np.float32, copy=False) for name in problem.features if name in columns
+    }
     target = frame[definition.target]
     label = definition.target_transform(target).to_numpy(np.int8)
-    return {**selected, LABEL: label, UNANSWERED: target.isna().to_numpy(np.int8)}
+    return {**features, LABEL: label, UNANSWERED: target.isna().to_numpy(np.int8)}
 
 
 def persons(selected: Mapping[str, NDArray[Any]]) -> Persons:
@@ -189,7 +193,7 @@ def _read(problem: Problem, file: PersonFile, path: Path) -> Iterator[dict[str, 
     with opened(path, file) as text:
         batches = csv.open_csv(
             text,
-            read_options=csv.ReadOptions(block_size=BLOCK, column_names=names, skip_rows=1),
+            read_options=csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names, skip_rows=1),
             convert_options=csv.ConvertOptions(
                 include_columns=included,
                 column_types={name: pa.float32() for name in included},

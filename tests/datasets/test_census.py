@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,6 +224,35 @@ def test_files_from_a_folder(made: Make, data_dir: Path, tmp_path: Path, kind: s
         CENSUS.fetch({"states": "MA,RI"}, Sources(folder=folder), Transfer())
     with pytest.raises(UserError, match="there is no folder"):
         CENSUS.fetch({}, Sources(folder=tmp_path / "nothing"), Transfer())
+
+
+def test_a_csv_that_is_there_is_not_downloaded(server: Any, made: Make, data_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "psam_p25.csv").write_bytes(made("MA").text())
+    CENSUS.fetch({}, Sources(folder=tmp_path), Transfer())
+    server.offer(made("MA"))
+    assert fetch(server)[0].facts["path"] == "2018/1-Year/psam_p25.csv"
+    assert server.requests == []
+    assert fetch(server, renew=True)[0].facts["path"] == "2018/1-Year/csv_pma.zip"
+
+
+def test_a_fetch_that_is_stopped_continues(server: Any, made: Make, data_dir: Path) -> None:
+    one = made("MA", rows=8000)  # more than a chunk comes before it stalls
+    server.offer(one)
+    server.fail(one, "stall")
+    command = [sys.executable, "-m", "oodbench", "data", "fetch", "acs_travel", "--states", "MA"]
+    running = subprocess.Popen([*command, "--mirror", server.address], stderr=subprocess.PIPE, text=True)
+    part = data_dir / "census/2018/1-Year/.part-csv_pma.zip"
+    deadline = time.monotonic() + 30
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130, said
+    assert "error: stopped.\nThe same command continues from there." in said
+    assert CENSUS.inventory() == []
+    fetch(server)
+    assert server.requests[-1][2] == 206
+    assert all(not holding.fault for holding in CENSUS.verify())
 
 
 @pytest.mark.parametrize(
