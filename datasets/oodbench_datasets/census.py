@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from oodbench.errors import UnknownName, UnusableData, UserError
-from oodbench.files import DataFiles, Holding, Sources, Transfer, data_root
+from oodbench.files import VARIABLE, DataFiles, Holding, Sources, Transfer, data_root
 
 ADDRESS = "https://www2.census.gov/programs-surveys/acs/data/pums"
 YEARS = tuple(range(2014, 2025))
@@ -128,8 +128,10 @@ class CensusFiles(DataFiles):
     def entries(self) -> dict[str, Entry]:
         try:
             text = (self.folder / "registry.json").read_text()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
+        except OSError as error:
+            raise UnusableData(f"{self.folder} cannot be read: {error.strerror}.\nCheck {VARIABLE}.") from None
         try:
             return {key: Entry(**values) for key, values in json.loads(text).items()}
         except (ValueError, TypeError, AttributeError):

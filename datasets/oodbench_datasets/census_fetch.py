@@ -99,16 +99,15 @@ class _Fetch:
     def get(self, file: PersonFile) -> None:
         """Put the file in its place and into the registry, unless it is there and whole."""
         if self.stop.is_set():
-            return
-        if self.sources.renew:
-            self.census.forget(file)
-        known = self.census.entries().get(file.key)
+            return None
         place = self.census.folder / str(file.year) / file.horizon
-        if known and self._is_whole(known):
-            self.transfer.expect(file.key, known.size, known.size)
-            self.transfer.finish(file.key)
-            return
         try:
+            if self.sources.renew:
+                self.census.forget(file)
+            known = self.census.entries().get(file.key)
+            if known and self._is_whole(known):
+                self.transfer.expect(file.key, known.size, known.size)
+                return self.transfer.finish(file.key)
             place.mkdir(parents=True, exist_ok=True)
             if self.sources.folder is not None:
                 self._copy(file, place, known)
@@ -122,7 +121,7 @@ class _Fetch:
                     "Make room, or choose another folder with --data-dir."
                 ) from None
             raise WorkError(f"{file.key} could not be written: {error}\nCheck {self.census.folder}.") from None
-        self.transfer.finish(file.key)
+        return self.transfer.finish(file.key)
 
     def _is_whole(self, known: Entry) -> bool:
         from pooch import file_hash

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -316,12 +315,23 @@ def test_no_space_left(server: Any, made: Make, data_dir: Path) -> None:
     assert (left, again) == ("[]", "1")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written(server: Any, made: Make, data_dir: Path) -> None:
-    data_dir.mkdir(mode=0o500)
+@pytest.mark.parametrize("renew", [False, True])
+def test_a_folder_that_is_none(server: Any, made: Make, data_dir: Path, renew: bool) -> None:
+    data_dir.write_text("a file")
     server.offer(made("MA"))
-    with pytest.raises(WorkError, match="could not be written"):
-        fetch(server)
+    with pytest.raises(WorkError, match="2018/1-Year/MA could not be written"):
+        fetch(server, renew=renew)
+    assert CENSUS.inventory() == []
+
+
+def test_a_registry_that_cannot_be_read(data_dir: Path) -> None:
+    (data_dir / "census/registry.json").mkdir(parents=True)
+    with pytest.raises(UnusableData, match="cannot be read: Is a directory"):
+        CENSUS.inventory()
+    (data_dir / "census/registry.json").rmdir()
+    (data_dir / "census/registry.json").write_text('{"2018/1-Year/MA": ')
+    with pytest.raises(UnusableData, match="registry.json cannot be read.\nDelete it and fetch the files again."):
+        CENSUS.inventory()
 
 
 def test_the_commands(cli: Callable[..., Any], server: Any, made: Make, data_dir: Path, tmp_path: Path) -> None:
