@@ -69,6 +69,7 @@ class Leaderboard:
     setting: str
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
+    notices: tuple[str, ...] = ()  # what a reader must know of the data
 
     def has_published(self, metric: str) -> bool:
         return any(row.cells[metric].published is not None for row in self.rows)
@@ -77,6 +78,7 @@ class Leaderboard:
         """Plain values, for JSON."""
         return {
             "setting": self.setting,
+            "notices": list(self.notices),
             "rows": [
                 {
                     "method": row.label,
@@ -167,7 +169,8 @@ def compile_leaderboard(
     rows.sort(
         key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
     )
-    return Leaderboard(setting, metrics, rows)
+    notices = tuple(dict.fromkeys(record.notice for record in records if record.notice))
+    return Leaderboard(setting, metrics, rows, notices)
 
 
 def _cell(label: str, metric: str, per_seed: dict[str, pd.DataFrame]) -> Cell:

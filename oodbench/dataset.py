@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import SealedError
+from oodbench.files import DataFiles
 from oodbench.models import Linear, Model
 from oodbench.recipe import Recipe
 
@@ -62,11 +63,23 @@ class Dataset(ABC):
     recipe: ClassVar[Recipe] = Recipe()
     tiny: ClassVar[Mapping[str, Any]] = {}
     """Settings that make the dataset small enough for a test."""
+    files: ClassVar[DataFiles | None] = None
+    """What `oodbench data` fetches and verifies for it."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:
         """Names of the features, if they have any."""
         return None
+
+    @property
+    def variant(self) -> str:
+        """What keeps its results apart from those of other rows under the same settings: NAME@variant."""
+        return ""
+
+    @property
+    def notice(self) -> str:
+        """What a reader of its results must know. It is shown with every one of them."""
+        return ""
 
     @property
     def facts(self) -> Mapping[str, float | int]:

@@ -62,6 +62,7 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         "oodbench.task": study.dataset.task,
         "oodbench.fingerprint": study.training.fingerprint,
         "oodbench.information": ", ".join(study.information),
+        "oodbench.notice": study.dataset.notice,
         "oodbench.git_commit": _git_commit(),
         "mlflow.source.name": "oodbench run",
         "mlflow.source.type": "LOCAL",

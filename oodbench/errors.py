@@ -6,6 +6,7 @@ OodbenchError
 │   ├── BrokenPlugin         the plug-in is installed but cannot be used
 │   ├── InvalidSetting       a setting or hyper-parameter that does not exist or does not fit its type
 │   ├── MissingInformation   a method needs what the dataset does not tell
+│   ├── UnusableData         data files are not there, are damaged, or lack what is needed
 │   └── Unreachable          no such device, Ray cluster or tracking server
 └── WorkError            exit code 1: something failed while working
     ├── TrainingFailed       one training has no usable result
@@ -46,6 +47,10 @@ class InvalidSetting(UserError):
 
 
 class MissingInformation(UserError):
+    pass
+
+
+class UnusableData(UserError):
     pass
 
 

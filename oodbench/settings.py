@@ -17,9 +17,12 @@ T = TypeVar("T")
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def setting(default: Any, help: str) -> Any:
-    """One setting of a dataset, model family or recipe: its default and what it means."""
-    return dataclasses.field(default=default, metadata={"help": help})
+def setting(default: Any, help: str, *, named: bool = True) -> Any:
+    """One setting of a dataset, model family or recipe: its default and what it means.
+
+    A setting that is not `named` is left out of names: the dataset's `variant` says there what it came to.
+    """
+    return dataclasses.field(default=default, metadata={"help": help, "named": named})
 
 
 def split_assignment(text: str, option: str) -> tuple[str, str]:
@@ -73,11 +76,11 @@ def describe_briefly(cls: type[Any]) -> str:
 
 
 def changed(instance: Any) -> dict[str, str]:
-    """The settings that differ from their defaults, as text: the short name of an instance."""
+    """The named settings that differ from their defaults, as text: the short name of an instance."""
     return {
         field.name: _as_text(getattr(instance, field.name))
         for field in dataclasses.fields(instance)
-        if getattr(instance, field.name) != field.default
+        if getattr(instance, field.name) != field.default and field.metadata.get("named", True)
     }
 
 

@@ -184,7 +184,8 @@ def data_seeds(budget: Budget) -> list[int]:
 
 
 def setting_name(dataset_name: str, dataset: Dataset) -> str:
-    return " ".join([dataset_name, *_assignments(changed(dataset))])
+    name = f"{dataset_name}@{dataset.variant}" if dataset.variant else dataset_name
+    return " ".join([name, *_assignments(changed(dataset))])
 
 
 def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], selector: str) -> list[str]:

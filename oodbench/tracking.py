@@ -56,6 +56,7 @@ class StudyRecord:
     results: pd.DataFrame | None
     concluded: str = ""  # the day, in UTC
     versions: Mapping[str, str] = field(default_factory=dict)
+    notice: str = ""  # what a reader must know of the data
 
 
 class Record:
@@ -287,6 +288,7 @@ class Record:
             failed_trainings=int(run.data.metrics["failed_trainings"]),
             fingerprint=tags["oodbench.fingerprint"],
             information=tags["oodbench.information"],
+            notice=tags.get("oodbench.notice", ""),
             results=results,
             concluded=datetime.fromtimestamp(run.info.end_time / 1000, UTC).date().isoformat(),
             versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},

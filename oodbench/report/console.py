@@ -29,6 +29,8 @@ class ConsoleProgress(Progress):
         settings = ", ".join(dict.fromkeys(study.setting for study in studies))
         self.console.print(f"methods   {methods}", highlight=False)
         self.console.print(f"datasets  {settings}", highlight=False)
+        for notice in dict.fromkeys(study.dataset.notice for study in studies if study.dataset.notice):
+            self.console.print(f"[bold yellow]notice[/bold yellow]    {notice}", highlight=False, soft_wrap=True)
         self.console.print(
             f"budget    {' to '.join(map(str, dict.fromkeys((trials[0], trials[-1]))))} trials × {first.budget.seeds} "
             f"seeds a method, chosen by {first.selector}; "

@@ -65,8 +65,8 @@ def rich_table(board: Leaderboard) -> Table:
 
 
 def notes(board: Leaderboard) -> list[str]:
-    """Why cells are empty."""
-    return [f"{row.label}: {row.failure}" for row in board.rows if row.failure]
+    """What must be known of the data, and why cells are empty."""
+    return [*board.notices, *(f"{row.label}: {row.failure}" for row in board.rows if row.failure)]
 
 
 def legend(board: Leaderboard) -> str:
