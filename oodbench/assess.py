@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oodbench.study import Study
 
 MOST_ROWS = 5_000  # of an environment; of larger ones so many are drawn
+MOST_TEST_ROWS = 40_000  # of all test environments of a seed; with many of them, each gets its part of that
 MOST_COLUMNS = 20  # in a description
 
 
@@ -51,7 +52,7 @@ class Stability:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"alpha0": self.alpha0, "most_rows": MOST_ROWS, "assessments": [_plain(one) for one in self.assessments]}
+        return {"alpha0": self.alpha0, "assessments": [_plain(one) for one in self.assessments]}
 
     def join(self, results: pd.DataFrame) -> pd.DataFrame:
         """The results with the columns `stability` and `ods`; only the chosen configuration has values there."""
@@ -75,13 +76,14 @@ def assess(
     alpha0 = told if 0 < told <= 0.5 else ALPHA0
     found, pooled = [], []
     for seed, model in models.items():
-        train = _rows(study, "training", study.training.train[seed])
+        most = min(MOST_ROWS, MOST_TEST_ROWS // len(opened[seed]))
+        train = _rows(study, "training", study.training.train[seed], MOST_ROWS)
         validation = study.training.validation[seed]
         together = Environment(
             "validation", np.concatenate([one.x for one in validation]), np.concatenate([one.y for one in validation])
         )
         for part, environment in _parts(together, validation, opened[seed]):
-            rows = _rows(study, environment.name, [environment])
+            rows = _rows(study, environment.name, [environment], most if part == "test" else MOST_ROWS)
             found.append(_look(study, model, seed, part, rows, train, alpha0))
         pooled.append(
             {"configuration": configuration, "seed": seed, "part": "pooled", "environment": together.name}
@@ -111,11 +113,11 @@ def _look(
     return Assessment(seed, part, rows.name, len(rows), worst.divergence, ods, description)
 
 
-def _rows(study: Study, name: str, environments: Sequence[Environment]) -> Environment:
-    """The environments' rows together, at most MOST_ROWS of them, always the same."""
+def _rows(study: Study, name: str, environments: Sequence[Environment], most: int) -> Environment:
+    """The environments' rows together, at most so many of them, always the same."""
     x, y = np.concatenate([one.x for one in environments]), np.concatenate([one.y for one in environments])
-    if len(y) > MOST_ROWS:
-        drawn = np.sort(np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False))
+    if len(y) > most:
+        drawn = np.sort(np.random.default_rng(0).choice(len(y), most, replace=False))
         x, y = x[drawn], y[drawn]
     return Environment(name, x, y.astype(np.float64) if study.dataset.task == "regression" else y)
 

@@ -43,6 +43,7 @@ class Mode:
     name: str
     about: str
     trials: int | None
+    without: tuple[str, ...]  # methods it leaves out
     methods: Mapping[str, Way]  # on every board
     boards: Mapping[str, Mapping[str, Way]]  # on one board: name -> method -> way
 
@@ -97,6 +98,14 @@ class Suite:
         if wanted not in self.modes:
             raise UnknownName(f"mode of suite {self.name!r}", wanted, self.modes)
         return self.modes[wanted]
+
+    def leave_out(self, methods: Sequence[str]) -> Suite:
+        """The boards without these methods."""
+        boards = (
+            replace(board, methods=tuple(method for method in board.methods if method not in methods))
+            for board in self.boards
+        )
+        return replace(self, boards=tuple(board for board in boards if board.methods))
 
     def narrow(self, methods: Sequence[str], datasets: Sequence[str]) -> Suite:
         """The boards with these methods and datasets only; all of them, where none is named."""

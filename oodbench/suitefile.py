@@ -203,13 +203,17 @@ def _mode(name: str, table: _Table, boards: Mapping[str, Board]) -> Mode:
     known = list(dict.fromkeys(method for board in boards.values() for method in board.methods))
     special: dict[str, dict[str, Way]] = {}
     about, trials = table.take("about", str, ""), table.positive("trials", None)
+    without = table.texts("without", [])
+    for method in without:
+        if method not in known:
+            table.fail("without", f"names {method!r}, which no board has", f"\nThey have: {', '.join(known)}.")
     methods = _ways(table.table("methods"), known)
     for board, ways in table.table("boards").tables():
         if board not in boards:
             raise UserError(f"{table.file}: there is no board for {ways.key}.\nThere are: {', '.join(boards)}.")
         special[board] = _ways(ways, boards[board].methods)
     table.close()
-    return Mode(name, about, trials, methods, special)
+    return Mode(name, about, trials, without, methods, special)
 
 
 def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:

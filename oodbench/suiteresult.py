@@ -169,5 +169,5 @@ def suite_leaderboards(
 def _asked(name: str, mode: str | None, overrides: Overrides) -> tuple[Suite, Mode, list[Part]]:
     suite = read_suite(name)
     chosen = suite.find_mode(mode)
-    suite = suite.narrow(overrides.methods, overrides.datasets)
+    suite = suite.leave_out(chosen.without).narrow(overrides.methods, overrides.datasets)
     return suite, chosen, expand(suite, chosen, overrides)

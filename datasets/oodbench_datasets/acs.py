@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench import Dataset, Environment, Mlp, setting
+from oodbench import Dataset, Environment, Mlp, Recipe, setting
 from oodbench.errors import UnknownName, UnusableData
 from oodbench_datasets.acs_encoding import Categories, Codes
 from oodbench_datasets.census import CENSUS, CODES, STATES, PersonFile, remedy_for
@@ -29,6 +29,7 @@ class Acs(Dataset):
 
     task = "classification"
     model = Mlp(width=(20, 10))
+    recipe = Recipe(steps=500)
     files = CENSUS
     problem: ClassVar[Problem]
 

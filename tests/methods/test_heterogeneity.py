@@ -24,13 +24,13 @@ def test_conforms(method: type[Method]) -> None:
     check_method(method)
 
 
-def spurious_rows(rows: int = 1500, minority: float = 0.2, seed: int = 0, classes: int = 0) -> TrainingRows:
+def spurious_rows(rows: int = 1500, minority: float = 0.1, seed: int = 0, classes: int = 0) -> TrainingRows:
     """y = cause + noise; spurious = y + noise for most rows and -y + noise for the others."""
     rng = np.random.default_rng(seed)
     other = np.arange(rows) < minority * rows
     cause = rng.normal(size=rows)
-    y = cause + 0.5 * rng.normal(size=rows)
-    spurious = np.where(other, -1, 1) * y + 0.3 * rng.normal(size=rows)
+    y = cause + rng.normal(size=rows)
+    spurious = np.where(other, -1, 1) * y + 0.5 * rng.normal(size=rows)
     if classes:
         y = np.digitize(y, np.linspace(-1, 1, classes + 1)[1:-1])
     task = "classification" if classes else "regression"
