@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.dataset import Environment, fault_in, fingerprint
 from oodbench.errors import StudyFailed
-from oodbench.metrics import score
+from oodbench.metrics import score_together
 
 if TYPE_CHECKING:
     from oodbench.method import Predictor
@@ -45,10 +45,10 @@ def open_test(
         if fault:
             raise StudyFailed(fault)
         opened[seed] = test
-        for configuration in configurations:
-            predictor = predictors[configuration, seed]
-            rows += _score_all(study, predictor, configuration, seed, "train", study.training.train[seed])
-            rows += _score_all(study, predictor, configuration, seed, "test", test)
+        models = [predictors[configuration, seed] for configuration in configurations]
+        for part, environments in (("train", study.training.train[seed]), ("test", test)):
+            for environment in environments:
+                rows += _score_all(study, models, configurations, seed, part, environment)
     opening = Opening(
         opened_at=datetime.now(UTC).isoformat(timespec="seconds"),
         configurations=configurations,
@@ -60,20 +60,17 @@ def open_test(
 
 def _score_all(
     study: Study,
-    predictor: Predictor,
-    configuration: int,
+    models: Sequence[Predictor],
+    configurations: Sequence[int],
     seed: int,
     part: str,
-    environments: Sequence[Environment],
+    environment: Environment,
 ) -> list[dict[str, Any]]:
-    return [
-        {
-            "configuration": configuration,
-            "seed": seed,
-            "part": part,
-            "environment": environment.name,
-            "rows": len(environment),
-        }
-        | score(predictor, environment, study.dataset.task, study.dataset.classes)
-        for environment in environments
-    ]
+    rows = []
+    scores = score_together(models, environment, study.dataset.task, study.dataset.classes)
+    for configuration, found in zip(configurations, scores, strict=True):
+        if isinstance(found, Exception):
+            raise found
+        where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
+        rows.append(where | {"rows": len(environment)} | found)
+    return rows

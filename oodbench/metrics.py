@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +29,47 @@ HIGHER_IS_BETTER = frozenset({"mean_accuracy", "train_accuracy", "mean_f1", "wor
 
 def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
     """Loss and error of a predictor; accuracy and F1 too for classification. The error is the MSE or 1 - accuracy."""
-    predicted = np.asarray(predictor.predict(environment.x))
+    (found,) = score_together([predictor], environment, task, classes)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def score_together(
+    predictors: Sequence[Predictor], environment: Environment, task: Task, classes: int
+) -> list[dict[str, float] | Exception]:
+    """The scores of every predictor, or why it has none. Trained models of one shape pass over the rows together."""
+    from oodbench.fitted import FittedModel, forward_together
+
+    found: dict[int, dict[str, float] | Exception] = {}
+
+    def note(position: int, ask: Callable[[], tuple[NDArray[Any], NDArray[np.float64] | None]]) -> None:
+        try:
+            found[position] = _values(*ask(), environment, task, classes)
+        except Exception as error:  # one predictor's fault is not the others'
+            found[position] = error
+
+    alike: dict[Any, list[tuple[int, FittedModel]]] = {}
+    for position, predictor in enumerate(predictors):
+        if isinstance(predictor, FittedModel):
+            alike.setdefault((predictor.model, predictor.width), []).append((position, predictor))
+        else:
+            note(position, partial(_ask, predictor, environment))
+    for group in alike.values():
+        outputs = forward_together([model for _, model in group], environment.x)
+        for (position, model), said in zip(group, outputs, strict=True):
+            note(position, partial(model.answers, said, environment.y))
+    return [found[position] for position in range(len(predictors))]
+
+
+def _ask(predictor: Predictor, environment: Environment) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    losses = getattr(predictor, "losses", None)
+    return np.asarray(predictor.predict(environment.x)), losses and losses(environment.x, environment.y)
+
+
+def _values(
+    predicted: NDArray[Any], losses: NDArray[np.float64] | None, environment: Environment, task: Task, classes: int
+) -> dict[str, float]:
     if predicted.shape != environment.y.shape:
         raise TrainingFailed(
             f"predict returned shape {predicted.shape} for {len(environment)} rows; it must be ({len(environment)},)"
@@ -39,8 +81,7 @@ def score(predictor: Predictor, environment: Environment, task: Task, classes: i
     else:
         accuracy = float(np.mean(predicted == environment.y))
         values = {"error": 1 - accuracy, "accuracy": accuracy, "f1": f1(environment.y, predicted, classes)}
-    losses = getattr(predictor, "losses", None)
-    values["loss"] = values["error"] if losses is None else float(np.mean(losses(environment.x, environment.y)))
+    values["loss"] = values["error"] if losses is None else float(np.mean(losses))
     if not np.isfinite(values["loss"]):
         raise TrainingFailed("the loss is not finite: the training diverged")
     return values

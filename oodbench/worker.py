@@ -10,7 +10,7 @@ from typing import Any
 from oodbench.dataset import Environment
 from oodbench.errors import OodbenchError, TrainingFailed
 from oodbench.method import Method, Predictor, TrainingRows
-from oodbench.metrics import score
+from oodbench.metrics import score_together
 from oodbench.trial import Pack, PackResult, Setup, Trial
 
 
@@ -26,26 +26,27 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
     started = time.perf_counter()
     train = {seed: seed_data.train for seed, seed_data in data.items()}
     fitted = _fit(method, train, pack.trials, setup)
-    result = PackResult(predictors=[], validation=[], device=setup.device)
-    for position, (trial, predictor) in enumerate(zip(pack.trials, fitted, strict=True)):
-        if isinstance(predictor, _Failed):
-            result.failures[position] = predictor.reason
-            result.predictors.append(None)
-            continue
-        rows = data[trial.seed].train
-        try:
-            scores = [
-                {"configuration": trial.configuration, "seed": trial.seed, "part": "validation"}
-                | {"environment": environment.name, "rows": len(environment)}
-                | score(predictor, environment, rows.task, rows.classes)
-                for environment in data[trial.seed].validation
-            ]
-        except Exception as error:
-            result.failures[position] = _reason(error)
-            result.predictors.append(None)
-            continue
-        result.validation += scores
-        result.predictors.append(predictor)
+    predictors = {position: one for position, one in enumerate(fitted) if not isinstance(one, _Failed)}
+    failures = {position: one.reason for position, one in enumerate(fitted) if isinstance(one, _Failed)}
+    scores: dict[int, list[dict[str, Any]]] = {}
+    for seed in pack.seeds:
+        mine = {position: one for position, one in predictors.items() if pack.trials[position].seed == seed}
+        rows = data[seed].train
+        for environment in data[seed].validation:
+            found = score_together(list(mine.values()), environment, rows.task, rows.classes)
+            for position, values in zip(mine, found, strict=True):
+                if isinstance(values, Exception):
+                    failures[position] = _reason(values)
+                    continue
+                where = {"configuration": pack.trials[position].configuration, "seed": seed, "part": "validation"}
+                named = {"environment": environment.name, "rows": len(environment)}
+                scores.setdefault(position, []).append(where | named | values)
+    result = PackResult(
+        predictors=[None if position in failures else predictors[position] for position in range(len(fitted))],
+        validation=[row for position in sorted(scores) if position not in failures for row in scores[position]],
+        failures=failures,
+        device=setup.device,
+    )
     steps = method.gradient_steps(setup)
     result.gradient_steps = steps * len(pack.trials)
     result.row_visits = sum(steps * setup.recipe.batch_rows(len(train[trial.seed])) for trial in pack.trials)
