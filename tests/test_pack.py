@@ -140,6 +140,66 @@ def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss
     assert fitted.predict(data.x).shape == (len(data),)
 
 
+def test_first_weights_may_be_normal_with_zero_biases() -> None:
+    model = Mlp(width=(50, 40), init=0.02)
+    uniform = torch.rand(20, model.parameter_count(10, 1), generator=torch.Generator().manual_seed(0))
+    first, second, last = model.pieces(model.initial(uniform, 10, 1), 10, 1)
+    first = first.view(20, 50, 11)
+    assert not first[:, :, -1].any()
+    assert not second[:, 50 * 40 :].any()
+    assert not last[:, 40:].any()
+    for weights in (first[:, :, :-1], second[:, : 50 * 40], last[:, :40]):
+        assert abs(weights.mean()) < 0.002
+        assert weights.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_the_gradient_by_the_first_layer_is_that_of_autograd(model: Model) -> None:
+    seen = {}
+
+    class Looks(LossMethod):
+        def loss(self, rows: Rows, hp: Hparams) -> torch.Tensor:
+            weights = torch.linspace(-1, 1, rows.losses.shape[1]).expand_as(rows.losses)
+            seen["ours"] = rows.first_layer_gradient(weights)
+            seen["autograd"] = rows.gradient(rows.risk(weights), of=rows.first_layer)
+            return rows.losses.mean(-1)
+
+    train_pack(
+        Looks(),
+        {0: rows_of(0), 1: rows_of(1)},
+        [trial(0, 0), trial(1, 0), trial(0, 1), trial(1, 1)],
+        Setup(model, Recipe(steps=1)),
+    )
+    assert torch.allclose(seen["ours"], seen["autograd"], atol=1e-5)
+
+
+class Gated(LossMethod):
+    gate_noise = 0.1
+
+    def loss(self, rows: Rows, hp: Hparams) -> torch.Tensor:
+        assert rows.gates is not None
+        return rows.losses.mean(-1) + 0.1 * rows.gates.sum(-1)
+
+
+@pytest.mark.parametrize("model", [Linear(), Mlp(width=(5,))], ids=str)
+def test_gates_close_for_features_that_say_nothing(model: Model) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 3))
+    data = TrainingRows(x, 2 * x[:, 0], "regression", 2)
+    (fitted,) = train_pack(Gated(), {0: data}, [trial()], Setup(model, Recipe(steps=800)))
+    first = fitted.parameters[: len(fitted.parameters) if model.name == "linear" else 20].reshape(-1, 4)
+    assert np.abs(first[:, 0]).max() > 0.1
+    assert np.abs(first[:, 1:3]).max() == 0
+
+
+def test_gates_are_each_trials_own() -> None:
+    data = {0: rows_of(0)}
+    setup = Setup(Mlp(width=(5,)), Recipe(steps=120))
+    packed = train_pack(Gated(), data, [trial(0), trial(1)], setup)
+    (alone,) = train_pack(Gated(), data, [trial(1)], setup)
+    np.testing.assert_allclose(packed[1].parameters, alone.parameters, atol=1e-4)
+
+
 class Explodes(LossMethod):
     """Not a number for large learning rates, fine for small ones."""
 

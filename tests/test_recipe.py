@@ -36,3 +36,20 @@ def test_cross_entropy_is_torchs() -> None:
     outputs, y = example("classification")
     expected = torch.nn.functional.cross_entropy(outputs, y, reduction="none")
     assert torch.allclose(Recipe().row_losses(outputs, y), expected)
+
+
+def test_two_classes_by_squared_loss_are_one_output() -> None:
+    recipe = Recipe(loss="squared")
+    assert [recipe.outputs(True, 2), recipe.outputs(True, 3), recipe.outputs(False, 2)] == [1, 3, 1]
+    assert Recipe().outputs(True, 2) == 2
+    outputs, y = torch.tensor([[[0.5, -0.5]]]), torch.tensor([[1, 0]])
+    assert torch.allclose(recipe.row_losses(outputs, y), torch.tensor([[0.25, 0.25]]))
+    assert torch.allclose(recipe.row_slopes(outputs, y), torch.tensor([[-0.5, -0.5]]))
+
+
+@pytest.mark.parametrize(("task", "loss"), KINDS)
+def test_output_slopes_are_the_derivative_by_the_outputs(task: str, loss: str) -> None:
+    outputs, y = example(task)
+    outputs.requires_grad_()
+    (expected,) = torch.autograd.grad(Recipe(loss=loss).row_losses(outputs, y).sum(), outputs)
+    assert torch.allclose(Recipe(loss=loss).output_slopes(outputs, y), expected)

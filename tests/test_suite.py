@@ -108,6 +108,7 @@ def call(
         ("trials = 2\nseeds", "trials = 0\nseeds", "mine.toml: trials must be at least 1, not 0"),
         ("seeds = 2", "seeds = true", "mine.toml: seeds must be a whole number, not True"),
         ("seeds = 2", 'seeds = 2\nselector = "best"', "mine.toml: selector: there is no selector 'best'"),
+        ("[modes.usual]", '[modes.usual]\nwithout = ["srm"]', "modes.usual.without names 'srm', which no board has"),
         ('mode = "usual"', 'mode = "unusual"', "mine.toml: mode is 'unusual', which is not among modes"),
         ('["erm", "irm"]', '["erm", "irm", "srn"]', "'regression' lists method 'srn', which is not installed. Did you"),
         ('["erm", "irm"]', '["erm", "erm"]', "mine.toml: methods names 'erm' twice"),
@@ -203,8 +204,14 @@ def test_a_mistake_in_a_file_through_a_real_process(cli: Cli, tmp_path: Path) ->
 
 def parts(path: Path | str, mode: str | None = None, **overrides: Any) -> list[Part]:
     suite = read_suite(str(path))
-    asked = Overrides(**overrides)
-    return expand(suite.narrow(asked.methods, asked.datasets), suite.find_mode(mode), asked)
+    asked, chosen = Overrides(**overrides), suite.find_mode(mode)
+    return expand(suite.leave_out(chosen.without).narrow(asked.methods, asked.datasets), chosen, asked)
+
+
+def test_a_mode_may_leave_methods_out(tmp_path: Path) -> None:
+    path = write_suite(tmp_path, SUITE.replace("[modes.usual]", '[modes.usual]\nwithout = ["irm"]'))
+    assert {part.method for part in parts(path)} == {"erm", "fdro"}
+    assert {part.method for part in parts(path, "short")} == {"erm", "irm", "fdro"}
 
 
 def test_lists_of_settings_are_varied_and_curves_have_a_study_per_value(suite_file: Path) -> None:

@@ -141,3 +141,20 @@ def test_models_of_every_kind_in_minibatches(method: type[LossMethod]) -> None:
     labelled = "environments" in method.needs
     fitted = train(method(), spurious_rows(labelled=labelled), Setup(Mlp(width=(8, 4)), Recipe(steps=60, batch=128)))
     assert np.isfinite(fitted.parameters).all()
+
+
+def test_srms_released_schedule_drops_it_too() -> None:
+    preset = SRM.presets["released"]
+    assert isinstance(preset.model, Mlp)
+    setup = Setup(preset.model, Recipe(**preset.training))
+    rows, reversed_rows = spurious_rows(), spurious_rows(1)
+    flipped = reversed_rows.x * [1, -1]  # for nine rows in ten the spurious feature now points the other way
+    errors = {
+        method: np.mean((train(method(), rows, setup, **hparams).predict(flipped) - reversed_rows.y) ** 2)
+        for method, hparams in ((SRM, dict(preset.fix)), (ERM, {"learning_rate": 1e-3}))
+    }
+    assert errors[SRM] < 0.6 * errors[ERM]
+
+
+def test_srms_noise_scales_are_an_option() -> None:
+    assert np.isfinite(train(SRM(), spurious_rows(), noise="scales").parameters).all()
