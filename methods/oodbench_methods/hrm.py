@@ -48,13 +48,16 @@ class HRM(LossMethod):
         return sub_populations(labels, hp.clusters)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
+        from scipy.linalg import helmert
+
         assert rows.explored is not None
         assert rows.gates is not None
-        risks = rows.risk(rows.explored)  # [trial, cluster]
         features = rows.gates.shape[1]
-        gradients = [rows.first_layer_gradient(cluster)[:, :, :features] for cluster in rows.explored.unbind(1)]
-        mean = sum(gradients) / len(gradients)
-        spread = sum((gradient - mean).square().sum(1) for gradient in gradients)  # [trial, feature]
+        # the spread of the clusters' gradients is the size of those of clusters - 1 contrasts between them
+        contrasts = rows.explored.new_tensor(helmert(rows.explored.shape[1])) @ rows.explored  # [trial, contrast, row]
+        gradients = [rows.first_layer_gradient(contrast)[:, :, :features] for contrast in contrasts.unbind(1)]
+        spread = sum(gradient.square().sum(1) for gradient in gradients)  # [trial, feature]
         invariance = (rows.gates * spread).sum(-1)
-        objective: Tensor = risks.mean(-1) + hp.penalty * invariance + hp.sparsity * rows.gates.sum(-1)
+        risk = rows.risk(rows.explored.mean(1))
+        objective: Tensor = risk + hp.penalty * invariance + hp.sparsity * rows.gates.sum(-1)
         return objective
