@@ -162,6 +162,7 @@ class Study:
             _source(self.method),
             self.dataset_name,
             as_dict(self.dataset),
+            self.dataset.source,
             self.training.fingerprint,
             self.setup.model.name,
             as_dict(self.setup.model),
