@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oodbench.commands import boards, plugins, run, stability  # noqa: F401  (each adds its commands)
+from oodbench.commands import boards, figures, plugins, run, stability  # noqa: F401  (each adds its commands)
 from oodbench.commands.terminal import app
 from oodbench.errors import OodbenchError
 
