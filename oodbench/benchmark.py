@@ -19,7 +19,7 @@ from oodbench.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-    from oodbench.tracking import Record
+    from oodbench.tracking import Record, StudyRecord
 
 DIRECTORY = Path(".oodbench")
 
@@ -46,6 +46,18 @@ class Result:
         if len(boards) != 1:
             raise UserError("the run has several dataset settings.\nUse leaderboards().")
         return boards[0]
+
+    def write_figures(self, folder: str | Path, format: str = "svg") -> list[Path]:
+        """Figures of the test environments, into the folder, or into one of its own for each of several settings."""
+        from oodbench.report.figures import write_figures
+
+        settings = {study.setting: study.dataset_name for study in self.studies}
+        written = []
+        for number, (setting, name) in enumerate(settings.items(), start=1):
+            records = self.record.records_of([study for study in self.studies if study.setting == setting])
+            own = Path(folder) / f"{number}-{name}" if len(settings) > 1 else Path(folder)
+            written += write_figures(setting, records, own, format)
+        return written
 
     def results(self) -> pd.DataFrame:
         """Every result row: study x configuration x seed x part x environment."""
@@ -112,10 +124,18 @@ def leaderboard(
     directory: str | Path = DIRECTORY,
 ) -> Leaderboard:
     """The leaderboard of a dataset setting, from everything the record has on it; with stability, if so asked."""
+    setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory))
+    return compile_leaderboard(setting, records, stability=stability)
+
+
+def recorded_studies(
+    dataset: str, settings: Mapping[str, Any], tracking_uri: str | None, directory: Path
+) -> tuple[str, list[StudyRecord]]:
+    """A dataset setting and the studies on it, of each label the newest; there is at least one."""
     from oodbench.tracking import Record
 
-    setting = dataset_setting(dataset, settings or {})
-    record = Record(tracking_uri, Path(directory))
+    setting = dataset_setting(dataset, settings)
+    record = Record(tracking_uri, directory)
     records = [] if record.is_empty else record.studies(setting)
     if not records:
         known = "" if record.is_empty else ", ".join(record.settings())
@@ -127,4 +147,4 @@ def leaderboard(
                 else f"Run `oodbench run --method erm --dataset {dataset}` first."
             )
         )
-    return compile_leaderboard(setting, records, stability=stability)
+    return setting, records

@@ -55,16 +55,29 @@ class Dataset(ABC):
     The training environments are the known groups of the training rows; a dataset without group labels returns
     one environment. Validation environments are what selectors look at. Test environments stay sealed until a
     selection has been written down.
+
+    `task` and `classes` are plain values of the class, or properties where they depend on the settings.
     """
 
-    task: ClassVar[Task]
-    classes: ClassVar[int] = 2
     model: ClassVar[Model] = Linear()
     recipe: ClassVar[Recipe] = Recipe()
     tiny: ClassVar[Mapping[str, Any]] = {}
     """Settings that make the dataset small enough for a test."""
     files: ClassVar[DataFiles | None] = None
     """What `oodbench data` fetches and verifies for it."""
+
+    @property
+    @abstractmethod
+    def task(self) -> Task: ...
+
+    @property
+    def classes(self) -> int:
+        return 2
+
+    @property
+    def file_hash(self) -> str:
+        """What the rows come from besides settings and code, such as the hash of a file: another, another study."""
+        return ""
 
     @property
     def columns(self) -> tuple[str, ...] | None:

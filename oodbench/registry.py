@@ -131,7 +131,7 @@ def _dataset_fault(cls: type[Any]) -> str | None:
         return f"{name} does not define {', '.join(missing)}"
     if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
         return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
-    if getattr(cls, "task", None) not in ("regression", "classification"):
+    if not isinstance(cls.task, property) and cls.task not in ("regression", "classification"):
         return f"{name}.task is neither 'regression' nor 'classification'"
     if not isinstance(cls.model, Model) or not isinstance(cls.recipe, Recipe):
         return f"{name}.model and {name}.recipe must be a model such as oodbench.Linear() and an oodbench.Recipe()"

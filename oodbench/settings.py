@@ -17,12 +17,13 @@ T = TypeVar("T")
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def setting(default: Any, help: str, *, named: bool = True) -> Any:
+def setting(default: Any, help: str, name: str = "", *, named: bool = True) -> Any:
     """One setting of a dataset, model family or recipe: its default and what it means.
 
-    A setting that is not `named` is left out of names: the dataset's `variant` says there what it came to.
+    The user knows it by the name of the field, or by `name` where a field cannot have it: Dataset.train is a method.
+    A setting that is not `named` is left out of the names of results: the dataset's `variant` says what it came to.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "named": named})
+    return dataclasses.field(default=default, metadata={"help": help, "name": name, "named": named})
 
 
 def split_assignment(text: str, option: str) -> tuple[str, str]:
@@ -39,16 +40,17 @@ def split_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 def configure(cls: type[T], values: Mapping[str, Any], owner: str, base: T | None = None) -> T:
     """An instance of `cls` (or of `base`, changed) with `values`, which may be text or already typed."""
     types = get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    fields = {_name(field): field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     typed = {}
     for name, value in values.items():
-        if name not in names:
+        if name not in fields:
             raise InvalidSetting(f"{owner} has no setting {name!r}.\nIt has: {describe_briefly(cls)}.")
+        kind = types[fields[name]]
         try:
-            typed[name] = _convert(types[name], value)
+            typed[fields[name]] = _convert(kind, value)
         except (ValueError, TypeError):
             raise InvalidSetting(
-                f"{owner}: {name}={_as_text(value)} is not {type_name(types[name])}.\nIt has: {describe_briefly(cls)}."
+                f"{owner}: {name}={_as_text(value)} is not {type_name(kind)}.\nIt has: {describe_briefly(cls)}."
             ) from None
     try:
         return dataclasses.replace(base, **typed) if base is not None else cls(**typed)  # type: ignore[type-var]
@@ -59,14 +61,14 @@ def configure(cls: type[T], values: Mapping[str, Any], owner: str, base: T | Non
 
 
 def as_dict(instance: Any) -> dict[str, Any]:
-    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+    return {_name(field): getattr(instance, field.name) for field in dataclasses.fields(instance)}
 
 
 def describe(cls: type[Any]) -> list[tuple[str, str, str, str]]:
     """(name, type, default, help) of every setting."""
     types = get_type_hints(cls)
     return [
-        (field.name, type_name(types[field.name]), _as_text(field.default), field.metadata.get("help", ""))
+        (_name(field), type_name(types[field.name]), _as_text(field.default), field.metadata.get("help", ""))
         for field in dataclasses.fields(cls)
     ]
 
@@ -78,7 +80,7 @@ def describe_briefly(cls: type[Any]) -> str:
 def changed(instance: Any) -> dict[str, str]:
     """The named settings that differ from their defaults, as text: the short name of an instance."""
     return {
-        field.name: _as_text(getattr(instance, field.name))
+        _name(field): _as_text(getattr(instance, field.name))
         for field in dataclasses.fields(instance)
         if getattr(instance, field.name) != field.default and field.metadata.get("named", True)
     }
@@ -98,6 +100,10 @@ def type_name(kind: Any) -> str:
         str: "a text",
         NoneType: "none",
     }.get(kind, str(kind))
+
+
+def _name(field: dataclasses.Field[Any]) -> str:
+    return field.metadata.get("name") or field.name
 
 
 def _as_text(value: Any) -> str:

@@ -164,6 +164,7 @@ class Study:
             _source(self.method),
             self.dataset_name,
             as_dict(self.dataset),
+            self.dataset.file_hash,
             self.training.fingerprint,
             self.setup.model.name,
             as_dict(self.setup.model),

@@ -12,6 +12,7 @@ from oodbench.metrics import BESIDES, SUMMARY
 from oodbench.plan import Request, check_options
 from oodbench.published import Figure, check_figures
 from oodbench.registry import Kind, find, names
+from oodbench.settings import configure
 from oodbench.space import Value, fixed_text
 
 
@@ -168,13 +169,6 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
         _check_installed(suite, "dataset", f"board {board.name!r} is on dataset", board.dataset)
         for method in board.methods:
             _check_installed(suite, "method", f"board {board.name!r} lists method", method)
-        task = find("dataset", board.dataset).task
-        for metric in board.metrics:
-            if metric not in (*SUMMARY[task], *BESIDES[task]):
-                known = ", ".join((*SUMMARY[task], *BESIDES[task]))
-                raise UserError(
-                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {known}."
-                )
     parts = [
         _part(suite, mode, board, settings, method, point, overrides)
         for board in suite.boards
@@ -185,6 +179,7 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
     for part in parts:
         _check(suite, mode, part)
     for board in suite.boards:
+        _check_metrics(suite, board)
         check_figures(board.published, find("dataset", board.dataset), board.settings)
     return parts
 
@@ -233,6 +228,17 @@ def _check(suite: Suite, mode: Mode, part: Part) -> None:
         else:
             where = f"boards.{part.board.name}, method {part.method!r}"
         raise UserError(f"{suite.file}: {where}: {error}") from None
+
+
+def _check_metrics(suite: Suite, board: Board) -> None:
+    for settings in board.settings:
+        task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
+        for metric in board.metrics:
+            if metric not in (*SUMMARY[task], *BESIDES[task]):
+                known = ", ".join((*SUMMARY[task], *BESIDES[task]))
+                raise UserError(
+                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {known}."
+                )
 
 
 def _check_installed(suite: Suite, kind: Kind, where: str, name: str) -> None:

@@ -23,6 +23,7 @@ from oodbench.metrics import score
 from oodbench.models import Mlp
 from oodbench.recipe import Recipe
 from oodbench.registry import Plugin, fault_of, load
+from oodbench.settings import configure
 from oodbench.space import draw_configuration
 from oodbench.trial import Setup, Trial, training_entropy
 
@@ -139,7 +140,7 @@ def method_checks(cls: type[Method]) -> list[Check]:
 
 def dataset_checks(cls: type[Dataset]) -> list[Check]:
     def make() -> Dataset:
-        return cls(**cls.tiny)
+        return configure(cls, cls.tiny, cls.__name__)
 
     def parts(seed: int = 0) -> dict[str, list[Environment]]:
         dataset = make()

@@ -108,7 +108,9 @@ def test_hosts_that_never_answer(cli: Cli, silent_port: int, option: str) -> Non
     assert time.monotonic() - started < 30
 
 
-@pytest.mark.parametrize("command", ["run", "list", "show", "leaderboard", "stability", "ui", "check", "new"])
+@pytest.mark.parametrize(
+    "command", ["run", "list", "show", "leaderboard", "figures", "stability", "ui", "check", "new"]
+)
 def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
     done = cli(command, "--help")
     assert done.code == 0

@@ -75,7 +75,7 @@ class Data(Dataset):
         ("", "task = 'regression'", TEST, "is not a frozen dataclass"),
         ("@dataclass", "task = 'regression'", TEST, "is not a frozen dataclass"),
         ("@dataclass(frozen=True)", "task = 'ranking'", TEST, "task is neither"),
-        ("@dataclass(frozen=True)", "pass", TEST, "task is neither"),
+        ("@dataclass(frozen=True)", "pass", TEST, "does not define task"),
         ("@dataclass(frozen=True)", "task = 'regression'", "pass", "does not define test"),
         ("@dataclass(frozen=True)", "task = 'regression'; model = 'mlp'", TEST, "must be a model"),
         ("@dataclass(frozen=True)", "rows: int; task = 'regression'", TEST, "default settings"),

@@ -19,6 +19,7 @@ class Example:
     flag: bool = setting(False, "a flag")
     kind: Literal["a", "b"] = setting("a", "a kind")
     limit: int | None = setting(None, "a limit")
+    renamed: str = setting("", "known by another name", name="configure")
 
     def __post_init__(self) -> None:
         if self.count < 0:
@@ -86,3 +87,13 @@ def test_text_round_trips(example: Example) -> None:
 def test_assignments_that_cannot_be_read(text: str) -> None:
     with pytest.raises(InvalidSetting, match="NAME=VALUE"):
         split_assignment(text, "--set")
+
+
+def test_a_setting_can_be_known_by_a_name_that_its_field_cannot_have() -> None:
+    example = configure(Example, {"configure": "x"}, "it")
+    assert example.renamed == "x"
+    assert as_dict(example)["configure"] == "x"
+    assert changed(example) == {"configure": "x"}
+    assert describe(Example)[-1][0] == "configure"
+    with pytest.raises(InvalidSetting, match="it has no setting 'renamed'"):
+        configure(Example, {"renamed": "x"}, "it")

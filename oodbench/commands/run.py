@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -64,6 +65,9 @@ def run(
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", help="A folder for figures of the test environments, as SVG.")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is finished or half-finished.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,7 +77,14 @@ def run(
 
     Example: [bold]oodbench run --method erm --method fdro --dataset selection_bias --set r1=1.9[/bold]
     """
-    by_hand = {"--set": set_, "--model": model, "--set-model": set_model, "--set-training": set_training, "--fix": fix}
+    by_hand: dict[str, object] = {
+        "--figures": figures,
+        "--set": set_,
+        "--model": model,
+        "--set-model": set_model,
+        "--set-training": set_training,
+        "--fix": fix,
+    }
     if suite is None:
         refuse({"--mode": mode, "--output": folder}, "is for suites", "Name one with --suite.")
     else:
@@ -120,5 +131,8 @@ def run(
         )
     for name, reason in result.failures.items():
         errors().print(f"[red]failed[/red] {name}: {reason}", highlight=False, soft_wrap=True)
+    if figures is not None:
+        written = result.write_figures(figures)
+        errors().print(f"wrote {len(written)} figures into {figures}", highlight=False, soft_wrap=True)
     if result.failures:
         raise typer.Exit(1)

@@ -63,6 +63,8 @@ SelectorOption = Annotated[
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
+FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
+
 DIRECTORY = Path(".oodbench")
 
 

@@ -79,7 +79,7 @@ def _dataset(name: str) -> dict[str, Any]:
         "name": name,
         "kind": "dataset",
         "about": inspect.getdoc(cls) or "",
-        "task": cls.task,
+        "task": "as its settings say" if isinstance(cls.task, property) else cls.task,
         "model": _with_settings(cls.model.name, cls.model),
         "training": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],

@@ -23,7 +23,7 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
         name = board.board.name
         texts = {f"{name}.md": _markdown(board), f"{name}.csv": _frame(board).to_csv(index=False)}
         if board.board.curve is not None:
-            from oodbench.report.figure import draw_curve
+            from oodbench.report.curve import draw_curve
 
             texts[f"{name}.svg"] = draw_curve(board)
         for file, text in texts.items():

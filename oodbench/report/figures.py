@@ -1,0 +1,211 @@
+"""Figures of results, for a dataset setting with several test environments: what each environment came to."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oodbench.errors import UserError
+from oodbench.report.drawing import Look, as_bytes, check_format, looks_of, new_figure, style
+from oodbench.report.states import TILES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from oodbench.dataset import Task
+    from oodbench.tracking import StudyRecord
+
+ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
+GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time
+MOST_PANELS = 3  # beside each other
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Of each method and test environment the mean over seeds, of the chosen configuration."""
+
+    setting: str
+    task: Task
+    frame: pd.DataFrame  # method, environment, error; accuracy and f1 for classes
+    trained: tuple[str, ...]  # environments that were trained on
+    seeds: str
+    without: tuple[str, ...]  # methods that have no result
+
+    @property
+    def methods(self) -> list[str]:
+        return list(self.frame["method"].unique())
+
+    @property
+    def looks(self) -> dict[str, Look]:
+        return looks_of(self.methods)
+
+    def of(self, method: str) -> pd.DataFrame:
+        return self.frame[self.frame["method"] == method]
+
+
+def write_figures(setting: str, records: Sequence[StudyRecord], folder: str | Path, format: str = "svg") -> list[Path]:
+    """The figures that these studies on a dataset setting allow, into a folder. The same record, the same bytes."""
+    check_format(format)
+    scores = gather(setting, records)
+    drawings: dict[str, Callable[[Scores], Figure]] = {"distribution": draw_distribution}
+    if scores.task == "classification":
+        drawings["accuracy_f1"] = draw_accuracy_f1
+    if set(scores.frame["environment"]) <= set(TILES):
+        drawings["states"] = draw_states
+    with style():
+        contents = {f"{name}.{format}": as_bytes(draw(scores), format) for name, draw in sorted(drawings.items())}
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            (Path(folder) / name).write_bytes(content)
+    except OSError as error:
+        raise UserError(
+            f"figures cannot be written into {folder}: {error.strerror}.\n"
+            "Name a folder; `oodbench figures` draws them from the record."
+        ) from None
+    return [Path(folder) / name for name in contents]
+
+
+def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
+    import pandas as pd
+
+    records = sorted(records, key=lambda record: record.label)
+    frames, trained = [], dict[str, None]()
+    for record in records:
+        if record.results is None:
+            continue
+        chosen = record.results[record.results["chosen"]]
+        test = chosen[chosen["part"] == "test"].groupby("environment", sort=False)
+        frames.append(test[["error", "accuracy", "f1"]].mean().reset_index().assign(method=record.label))
+        trained |= dict.fromkeys(chosen.loc[chosen["part"] == "train", "environment"])
+    if not frames:
+        raise UserError(f"no study on {setting!r} has a result to draw.\n`oodbench leaderboard` says why.")
+    frame = pd.concat(frames, ignore_index=True)
+    if frame["environment"].nunique() < 2:
+        raise UserError(
+            f"{setting!r} has one test environment, and the figures compare several.\n"
+            "`oodbench leaderboard` shows its results."
+        )
+    seeds = sorted({record.seeds for record in records if record.results is not None})
+    return Scores(
+        setting,
+        records[0].task,
+        frame,
+        tuple(trained),
+        " to ".join(str(count) for count in dict.fromkeys((seeds[0], seeds[-1]))),
+        tuple(record.label for record in records if record.results is None),
+    )
+
+
+def draw_accuracy_f1(scores: Scores) -> Figure:
+    """Accuracy against F1: a small point per test environment, a large one for a method's average."""
+    beside = 1 if max(map(len, scores.methods)) > 24 else 2  # legend entries in a row
+    figure = new_figure(6.2, 4.9 + 0.25 * -(-len(scores.methods) // beside))
+    axes = figure.add_subplot()
+    for method, look in scores.looks.items():
+        mine = scores.of(method)
+        axes.scatter(mine["f1"], mine["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0)
+    for method, look in scores.looks.items():  # above all points
+        mean = scores.of(method)[["f1", "accuracy"]].mean()
+        axes.scatter(
+            mean["f1"], mean["accuracy"], s=130, color=look.color, marker=look.marker, edgecolors="white",
+            linewidths=1.6, label=f"{method}  ({mean['accuracy']:.3f}, {mean['f1']:.3f})", zorder=3,
+        )  # fmt: skip
+    axes.set_xlabel("F1")
+    axes.set_ylabel("accuracy")
+    figure.legend(loc="outside lower left", ncols=beside, markerscale=0.7)
+    _title(figure, scores, "large, and in the legend: average (accuracy, F1)")
+    return figure
+
+
+def draw_distribution(scores: Scores) -> Figure:
+    """Accuracy, or error for a regression, over the test environments: a box, every environment, and the average."""
+    column, best_first = ("accuracy", -1) if scores.task == "classification" else ("error", 1)
+    order = sorted(scores.methods, key=lambda method: best_first * scores.of(method)[column].mean(), reverse=True)
+    figure = new_figure(7.2, 1.5 + 0.62 * len(order))
+    axes = figure.add_subplot()
+    names = []
+    for row, method in enumerate(order):
+        look, mine = scores.looks[method], scores.of(method)
+        values = mine[column].to_numpy()
+        line = {"color": look.color, "linewidth": 1.2}
+        axes.boxplot(
+            values, positions=[row], orientation="horizontal", widths=0.6, showfliers=False, patch_artist=True,
+            boxprops={"facecolor": "none", "edgecolor": look.color, "linewidth": 1.2},
+            medianprops=line, whiskerprops=line, capprops=line, manage_ticks=False,
+        )  # fmt: skip
+        jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
+        axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
+        axes.scatter(values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3)
+        worst = int((best_first * values).argmax())
+        names.append(f"{method}\nworst {mine['environment'].iloc[worst]} {values[worst]:.3f}")
+    axes.set_yticks(range(len(order)), names, fontsize=8)
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(ROW_TITLES[column])
+    _title(figure, scores, "box: quartiles and median; large: average")
+    return figure
+
+
+def draw_states(scores: Scores) -> Figure:
+    """Error on a map of equal tiles, a panel per method, one colour scale for all."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    methods = sorted(scores.methods, key=lambda method: scores.of(method)["error"].mean())
+    columns = min(len(methods), MOST_PANELS)
+    rows = -(-len(methods) // columns)
+    figure = new_figure(4.3 * columns + 0.7, 3.2 * rows + 0.6)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    color = ScalarMappable(Normalize(scores.frame["error"].min(), scores.frame["error"].max()), "viridis")
+    for number, axes in enumerate(panels.flat):
+        axes.axis("off")
+        if number < len(methods):
+            mine = scores.of(methods[number]).set_index("environment")["error"]
+            name = textwrap.fill(methods[number], 48)
+            axes.set_title(f"{name}\nmean {mine.mean():.3f}, worst {mine.idxmax()} {mine.max():.3f}", fontsize=8.5)
+            _draw_tiles(axes, mine, scores.trained, color)
+    name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
+    figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
+    _title(figure, scores, "darker: smaller error; dashed: trained on; empty: no data")
+    return figure
+
+
+def _draw_tiles(axes: Any, errors: pd.Series[float], trained: Sequence[str], color: Any) -> None:
+    from matplotlib.patches import Rectangle
+
+    for state, (row, column) in TILES.items():
+        known = state in errors.index
+        if state == "PR" and not known:
+            continue
+        face: Any = color.to_rgba(errors[state]) if known else "white"
+        edge = "white" if known else "#444444" if state in trained else "#cccccc"
+        dashes = "--" if state in trained else "-"
+        axes.add_patch(Rectangle((column, -row), 0.94, 0.94, facecolor=face, edgecolor=edge, linestyle=dashes))
+        bright = known and 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
+        ink = "#888888" if not known else "black" if bright else "white"
+        axes.text(column + 0.47, 0.6 - row, state, color=ink, ha="center", va="center", fontsize=7)
+        if known:
+            axes.text(
+                column + 0.47, 0.25 - row, f"{errors[state]:.2f}", color=ink, ha="center", va="center", fontsize=5.5
+            )
+    axes.set_xlim(-0.1, 12.1)
+    axes.set_ylim(-7.1, 1.1)
+    axes.set_aspect("equal")
+
+
+def _title(figure: Figure, scores: Scores, about: str) -> None:
+    """What data it is, then how to read it."""
+    per_line = int(figure.get_figwidth() * 15)
+    environments = scores.frame["environment"].nunique()
+    lines = textwrap.wrap(scores.setting, per_line)
+    notes = f"{environments} test environments, means over {scores.seeds} seeds; {about}"
+    if scores.without:
+        notes += f"; without a result: {', '.join(scores.without)}"
+    figure.suptitle("\n".join([*lines, *textwrap.wrap(notes, per_line)]), x=0.01, ha="left", fontsize=8.5)
