@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from oodbench.fitted import FittedModel
+from oodbench.method import Storable
 from oodbench.metrics import summarize, summarize_stability
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
@@ -109,14 +109,8 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
     (folder / "models").mkdir()
     for seed, model in outcome.models.items():
-        if isinstance(model, FittedModel):  # foreign predictors have no form that is safe to load, and are not stored
-            family = {"family": model.model.name, **{f"model.{k}": v for k, v in as_dict(model.model).items()}}
-            shape = {"outputs": model.width, "classification": model.classification, "loss": model.recipe.loss}
-            save_file(
-                {"parameters": model.parameters},
-                folder / "models" / f"seed-{seed}.safetensors",
-                metadata={key: str(value) for key, value in {**family, **shape}.items()},
-            )
+        if isinstance(model, Storable):
+            save_file(model.arrays(), folder / "models" / f"seed-{seed}.safetensors", metadata=model.about())
 
 
 def _git_commit() -> str:

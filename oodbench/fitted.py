@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oodbench.models import Model
 from oodbench.recipe import Recipe
+from oodbench.settings import as_dict
 
 CACHE_BYTES = 1_000_000  # of the widest layer, for a chunk of rows
 
@@ -47,6 +48,14 @@ class FittedModel:
     def answers(self, outputs: NDArray[np.float32], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Predictions and losses from outputs that are there already."""
         return self.predict_from(outputs), self.losses_from(outputs, y)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"parameters": self.parameters}
+
+    def about(self) -> dict[str, str]:
+        family = {"family": self.model.name} | {f"model.{key}": value for key, value in as_dict(self.model).items()}
+        shape = {"outputs": self.width, "classification": self.classification, "loss": self.recipe.loss}
+        return {key: str(value) for key, value in (family | shape).items()}
 
     def predict_from(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
         predicted: NDArray[Any]

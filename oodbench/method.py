@@ -77,6 +77,17 @@ class GivesOutputs(Protocol):
     def outputs(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
 
 
+@runtime_checkable
+class Storable(Protocol):
+    """A predictor that the record can keep: as plain arrays, since nothing else is safe to load."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+
+    def about(self) -> dict[str, str]:
+        """What must be known to use the arrays."""
+        ...
+
+
 @dataclass(frozen=True)
 class Preset:
     """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them."""

@@ -89,6 +89,13 @@ class TangentModel:
     classification: bool
     megabytes: int
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        names = ("hidden", "read_out", "hidden_change", "read_out_change", "constant")
+        return {name: getattr(self, name) for name in names}
+
+    def about(self) -> dict[str, str]:
+        return {"family": "tangent", "classification": str(self.classification)}
+
     def outputs(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The value, or a score per class (of class 1 alone, where there are two). [row, output]"""
         outputs = np.empty((len(x), len(self.constant)))
