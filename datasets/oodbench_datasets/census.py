@@ -18,17 +18,12 @@ from typing import IO
 
 from oodbench.errors import UnknownName, UnusableData, UserError
 from oodbench.files import VARIABLE, DataFiles, Holding, Sources, Transfer, data_root
+from oodbench_datasets.acs_states import FIPS
 
 ADDRESS = "https://www2.census.gov/programs-surveys/acs/data/pums"
 YEARS = tuple(range(2014, 2025))
 HORIZONS = ("1-Year", "5-Year")
-STATES = {
-    "AL": 1, "AK": 2, "AZ": 4, "AR": 5, "CA": 6, "CO": 8, "CT": 9, "DE": 10, "FL": 12, "GA": 13, "HI": 15, "ID": 16,
-    "IL": 17, "IN": 18, "IA": 19, "KS": 20, "KY": 21, "LA": 22, "ME": 23, "MD": 24, "MA": 25, "MI": 26, "MN": 27,
-    "MS": 28, "MO": 29, "MT": 30, "NE": 31, "NV": 32, "NH": 33, "NJ": 34, "NM": 35, "NY": 36, "NC": 37, "ND": 38,
-    "OH": 39, "OK": 40, "OR": 41, "PA": 42, "RI": 44, "SC": 45, "SD": 46, "TN": 47, "TX": 48, "UT": 49, "VT": 50,
-    "VA": 51, "WA": 53, "WV": 54, "WI": 55, "WY": 56,
-}  # fmt: skip
+STATES = dict(FIPS)
 CODES = STATES | {"DC": 11, "PR": 72}
 """FIPS codes of all there are files of; the 50 states are what is meant where none are named."""
 

@@ -215,7 +215,10 @@ def real_folder(real_source: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     from pyarrow import csv
 
     incoming = tmp_path_factory.mktemp("incoming")
-    table = pq.read_table(real_source / "travel_time.parquet").drop_columns(["RELP3"])
+    table = pq.read_table(real_source / "travel_time.parquet")
+    # householder, another member of the household, in group quarters: the rows know no more of RELSHIPP
+    relations = np.array([0, 20, 21, 38], np.int8)[table["RELP3"].to_numpy()]
+    table = table.drop_columns(["RELP3"]).append_column("RELSHIPP", pa.array(relations))
     ones = pa.array(np.ones(len(table), np.int8))
     serial = pa.array(np.arange(len(table))).cast(pa.string())
     for name, column in {"SERIALNO": serial, "PWGTP": ones, "ESR": ones, "FPARC": ones, "NAICSP": serial}.items():
