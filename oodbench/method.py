@@ -233,9 +233,8 @@ class Rows:
 
         [trial, unit, feature]. Where the first layer is the only one, this is a product rather than a backward pass.
         """
-        if self.represented is not self.columns or self.gates is not None:
+        if self.columns is None or self.represented is not self.columns or self.gates is not None:
             return self.gradient(self.risk(weights), of=self.first_layer)
-        assert self.columns is not None
         slopes = self.recipe.output_slopes(self.outputs, self.y) * weights.unsqueeze(1)  # [trial, output, row]
         seeds, width, _ = self.columns.shape
         product = slopes.view(seeds, -1, slopes.shape[2]).bmm(self.columns.transpose(1, 2))

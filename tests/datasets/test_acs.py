@@ -276,21 +276,3 @@ def test_real_rows_make_the_task_of_the_paper(real: Path) -> None:
     assert sum(map(len, test)) == 1_243_954 - 37_669
     with pytest.raises(UnusableData, match="lacks the columns ESP, POWPUMA"):
         AcsTravel(target=REAL_TARGET, year=2024).train(0)
-
-
-def test_real_rows_score_as_they_were_measured(real: Path) -> None:
-    """Logistic regression on 2000 rows of MA, three seeds: measured apart from this loader, with the same choices,
-    as .642 in MA, .546 in the mean of the others, .071 their spread, .343 the worst and .546 the mean F1."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import f1_score
-
-    dataset = AcsTravel(year=2024, drop=("ESP", "POWPUMA"), target=REAL_TARGET)
-    found = []
-    for seed in range(3):
-        (train,), (validation,), test = dataset.train(seed), dataset.validation(seed), dataset.test(seed)
-        model = LogisticRegression(max_iter=500).fit(train.x, train.y)
-        predicted = [model.predict(one.x) for one in test]
-        rates = [np.mean(guess == one.y) for guess, one in zip(predicted, test, strict=True)]
-        f1 = np.mean([f1_score(one.y, guess) for guess, one in zip(predicted, test, strict=True)])
-        found.append([model.score(validation.x, validation.y), np.mean(rates), np.std(rates, ddof=1), min(rates), f1])
-    np.testing.assert_allclose(np.mean(found, 0), [0.642, 0.546, 0.071, 0.343, 0.546], atol=0.01)
