@@ -221,7 +221,7 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
     assert record.settings() == [name]
     (run,) = record.client.search_runs([record.experiment_id(name)], "tags.`oodbench.kind` = 'study'")
     assert "the rows are synthetic" in run.data.tags["oodbench.notice"]
-    assert set(result.results()["environment"]) == {"MA", "RI", "VT"}
+    assert set(result.results()["environment"]) == {"MA", "RI", "VT", "validation"}
 
 
 def test_importing_the_datasets_imports_nothing_heavy() -> None:
