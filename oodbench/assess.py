@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from oodbench.dataset import Environment
 from oodbench.errors import TrainingFailed
-from oodbench.metrics import score
+from oodbench.scoring import score
 from oodbench.stability import ALPHA0, Description, describe, ood_stability, worst_subpopulation
 
 if TYPE_CHECKING:
@@ -69,22 +67,21 @@ def assess(
     study: Study,
     models: Mapping[int, Predictor],
     configuration: int,
-    opened: Mapping[int, Sequence[Environment]],
+    test: Mapping[int, Sequence[Environment]],
 ) -> Stability:
-    """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one."""
+    """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one.
+
+    `test` has, by seed, rows drawn from the test environments when they were opened.
+    """
     told = study.dataset.facts.get("alpha0", ALPHA0)
     alpha0 = told if 0 < told <= 0.5 else ALPHA0
     found, pooled = [], []
     for seed, model in models.items():
-        most = min(MOST_ROWS, MOST_TEST_ROWS // len(opened[seed]))
-        train = _rows(study, "training", study.training.train[seed], MOST_ROWS)
+        train = _some_rows(study, Environment.pooled("training", study.training.train[seed]))
         validation = study.training.validation[seed]
-        together = Environment(
-            "validation", np.concatenate([one.x for one in validation]), np.concatenate([one.y for one in validation])
-        )
-        for part, environment in _parts(together, validation, opened[seed]):
-            rows = _rows(study, environment.name, [environment], most if part == "test" else MOST_ROWS)
-            found.append(_look(study, model, seed, part, rows, train, alpha0))
+        together = Environment.pooled("validation", validation)
+        for part, environment in _parts(together, validation, test[seed]):
+            found.append(_look(study, model, seed, part, _some_rows(study, environment), train, alpha0))
         pooled.append(
             {"configuration": configuration, "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
@@ -113,13 +110,10 @@ def _look(
     return Assessment(seed, part, rows.name, len(rows), worst.divergence, ods, description)
 
 
-def _rows(study: Study, name: str, environments: Sequence[Environment], most: int) -> Environment:
-    """The environments' rows together, at most so many of them, always the same."""
-    x, y = np.concatenate([one.x for one in environments]), np.concatenate([one.y for one in environments])
-    if len(y) > most:
-        drawn = np.sort(np.random.default_rng(0).choice(len(y), most, replace=False))
-        x, y = x[drawn], y[drawn]
-    return Environment(name, x, y.astype(np.float64) if study.dataset.task == "regression" else y)
+def _some_rows(study: Study, environment: Environment) -> Environment:
+    """Rows that are few enough, with values that say what the task is: floats are regression."""
+    rows = environment.draw(MOST_ROWS)
+    return rows if study.dataset.task == "classification" else replace(rows, y=rows.y.astype(float))
 
 
 def _plain(assessment: Assessment) -> dict[str, Any]:

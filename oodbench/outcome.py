@@ -62,18 +62,18 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, st
                 for index in range(len(study.configurations))
                 if all((index, seed) in predictors for seed in study.seeds)
             ]
-            tested, opening, opened = open_test(study, predictors, complete, before_selection=True)
+            tested, opening, drawn = open_test(study, predictors, complete, before_selection=True)
             selection = select(_frame([row for row in tested if row["part"] == "test"]), "oracle", seeds)
             store.write_json("selection.json", selection.as_dict())
         else:
             selection = select(_frame(rows), study.selector, seeds)
             store.write_json("selection.json", selection.as_dict())
-            tested, opening, opened = open_test(study, predictors, [selection.configuration], before_selection=False)
+            tested, opening, drawn = open_test(study, predictors, [selection.configuration], before_selection=False)
     except (StudyFailed, TrainingFailed) as error:
         reason = f"{error}; first failure: {failures[0]['reason']}" if failures else str(error)
         return Outcome(study, _frame(rows), failures, ledger, started, error=reason)
     models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
-    stability = assess(study, models, selection.configuration, opened)
+    stability = assess(study, models, selection.configuration, drawn)
     results = _frame([*rows, *tested, *stability.pooled])
     results["chosen"] = results["configuration"] == selection.configuration
     results = stability.join(results)

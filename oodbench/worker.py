@@ -10,7 +10,7 @@ from typing import Any
 from oodbench.dataset import Environment
 from oodbench.errors import OodbenchError, TrainingFailed
 from oodbench.method import Method, Predictor, TrainingRows
-from oodbench.metrics import score_together
+from oodbench.scoring import score_together
 from oodbench.trial import Pack, PackResult, Setup, Trial
 
 
