@@ -16,7 +16,14 @@ from oodbench.suite import Board, Curve, Mode, Suite, Way
 
 SHIPPED = Path(__file__).parent / "suites"
 REQUIRED: Any = object()
-KINDS = {str: "a text", int: "a whole number", float: "a number", list: "a list", dict: "a table"}
+KINDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "a table",
+    bool: "true or false",
+}
 
 
 def suite_names() -> list[str]:
@@ -72,7 +79,7 @@ class _Table:
         value = self.values[name]
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             self.fail(name, f"must be {KINDS[kind]}, not {value!r}")
         return value
 
@@ -162,11 +169,14 @@ def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure]) -> Bo
         trials=table.positive("trials", None),
         curve=_curve(table.table("curve")),
         published=tuple(figure for figure in figures if figure.board == name),
+        figures=table.take("figures", bool, False),
     )
     if not board.methods:
         table.fail("methods", "is missing", "\nList them here, or at the top for all boards.")
     if board.curve and len(board.settings) != 1:
         table.fail("settings", "must be a single setting on a board with a curve")
+    if board.curve and board.figures:
+        table.fail("figures", "does not go with a curve, which is a figure itself")
     table.close()
     return board
 

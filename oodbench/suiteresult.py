@@ -40,7 +40,11 @@ class BoardResult:
     board: Board
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
-    records: list[StudyRecord]
+    found: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
+
+    @property
+    def records(self) -> list[StudyRecord]:
+        return [record for records in self.found for record in records]
 
     def as_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
@@ -81,7 +85,7 @@ class SuiteResult:
         return {"suite": self.suite.name, "mode": self.mode.name, "boards": boards}
 
     def _board(self, board: Board) -> BoardResult:
-        leaderboards, points, records = [], [], []
+        leaderboards, points, by_leaderboard = [], [], []
         for settings in board.settings:
             mine = [one for one in self.parts if one[0].board is board and one[0].settings is settings]
             studies = [study for _, study in mine]
@@ -93,13 +97,13 @@ class SuiteResult:
             rows = {row.label: row for row in compiled.rows}
             in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
             leaderboards.append(replace(compiled, setting=board.setting(settings), rows=in_order))
-            records += found
+            by_leaderboard.append(found)
             points += [
                 Point(part.method, part.point, rows[study.label].cells)
                 for part, study in mine
                 if part.point is not None
             ]
-        return BoardResult(board, leaderboards, points, records)
+        return BoardResult(board, leaderboards, points, by_leaderboard)
 
 
 def run_suite(

@@ -21,7 +21,9 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
     written = []
     for board in result.boards:
         name = board.board.name
-        texts = {f"{name}.md": _markdown(board), f"{name}.csv": _frame(board).to_csv(index=False)}
+        figures = _write_figures(board, folder / name) if board.board.figures else []
+        shown = [path.relative_to(folder) for path in figures]
+        texts = {f"{name}.md": _markdown(board, shown), f"{name}.csv": _frame(board).to_csv(index=False)}
         if board.board.curve is not None:
             from oodbench.report.curve import draw_curve
 
@@ -29,8 +31,21 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
         for file, text in texts.items():
             written.append(folder / file)
             written[-1].write_text(text, encoding="utf-8")
+        written += figures
     written.append(folder / "README.md")
     written[-1].write_text(_index(result), encoding="utf-8")
+    return written
+
+
+def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
+    """The test environments of every setting of the board that has results."""
+    from oodbench.report.figures import write_figures
+
+    written = []
+    for number, (leaderboard, records) in enumerate(zip(board.leaderboards, board.found, strict=True), start=1):
+        if any(record.results is not None for record in records):
+            own = folder / str(number) if len(board.leaderboards) > 1 else folder
+            written += write_figures(leaderboard.setting, records, own)
     return written
 
 
@@ -54,12 +69,14 @@ def print_boards(result: SuiteResult, console: Console) -> None:
             console.print(note, highlight=False, soft_wrap=True)
 
 
-def _markdown(board: BoardResult) -> str:
+def _markdown(board: BoardResult, figures: list[Path]) -> str:
     lines = [f"# {board.board.title}", ""]
     if board.board.curve is None:
         for leaderboard in board.leaderboards:
             lines += [markdown_table(leaderboard), ""]
         lines.append(max((legend(leaderboard) for leaderboard in board.leaderboards), key=len))
+        for figure in figures:
+            lines += ["", f"![{figure.stem}]({figure.as_posix()})"]
     else:
         titles, rows = _curve_table(board)
         lines += [f"**{board.leaderboards[0].setting}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
