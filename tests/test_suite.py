@@ -32,6 +32,7 @@ published = "figures.csv"
 name = "regression"
 dataset = "selection_bias"
 settings = { r1 = [1.5, 1.9], majority = 60, minority = 20, test_rows = 20 }
+figures = true
 
 [[boards]]
 name = "curve"
@@ -333,13 +334,15 @@ def test_files_are_written_and_the_same_record_gives_the_same_bytes(
 ) -> None:
     path, result = short
     written = result.write(tmp_path / "one")
-    names = ["regression.md", "regression.csv", "curve.md", "curve.csv", "curve.svg", "README.md"]
-    assert [file.name for file in written] == names
+    drawn = ["regression/1/distribution.svg", "regression/2/distribution.svg"]
+    names = ["regression.md", "regression.csv", *drawn, "curve.md", "curve.csv", "curve.svg", "README.md"]
+    assert [file.relative_to(tmp_path / "one").as_posix() for file in written] == names
     again = oodbench.suite_leaderboards(str(path), mode="short", directory=path.parent / "record")
     again.write(tmp_path / "two")
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
     texts = {name: (tmp_path / "one" / name).read_text() for name in names}
+    assert all(f"]({figure})" in texts["regression.md"] for figure in drawn)
     assert "| 0.500 ± 1000.000 ✓ |" in texts["regression.md"]
     assert "| 0.500 ± 0.000 ✗ |" in texts["regression.md"]
     rows = list(csv.DictReader(texts["regression.csv"].splitlines()))
