@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.board import Leaderboard, compile_leaderboard
 from oodbench.dataset import Dataset
+from oodbench.duration import parse_optional
 from oodbench.errors import UserError
 from oodbench.execution import Execution
 from oodbench.method import Method
 from oodbench.plan import Request, dataset_setting
 from oodbench.progress import Progress
 from oodbench.study import Study
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +89,9 @@ def run(
     selector: str = "worst",
     device: str = "auto",
     address: str | None = None,
+    cpus_per_pack: float = 1.0,
+    gpus_per_pack: float | None = None,
+    trial_timeout: str | float | None = None,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
     fresh: bool = False,
@@ -110,7 +115,8 @@ def run(
         selector=selector,
         device=device,
     )
-    execution = Execution([request], address, tracking_uri, Path(directory), fresh, progress or Progress())
+    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution([request], workers, tracking_uri, Path(directory), fresh, progress or Progress())
     (studies,) = execution.execute()
     return Result(studies, execution.failures, execution.record)
 

@@ -14,6 +14,7 @@ from oodbench.errors import Interrupted
 from oodbench.plan import Request, plan
 from oodbench.progress import Progress
 from oodbench.study import Study
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     from oodbench.trial import Pack, PackResult
@@ -25,13 +26,13 @@ class Execution:
     def __init__(
         self,
         requests: Sequence[Request],
-        address: str | None,
+        workers: Workers,
         tracking_uri: str | None,
         directory: Path,
         fresh: bool,
         progress: Progress,
     ) -> None:
-        self.requests, self.address, self.fresh, self.progress = requests, address, fresh, progress
+        self.requests, self.workers, self.fresh, self.progress = requests, workers, fresh, progress
         self.tracking_uri, self.directory = tracking_uri, directory
         self.failures: dict[str, str] = {}
 
@@ -42,11 +43,13 @@ class Execution:
 
         for request in self.requests:
             request.check()
+        self.workers.check(self.requests[0].device)
+        address = self.workers.address
         self.record = Record(self.tracking_uri, self.directory)
         with contextlib.ExitStack() as stack:
-            if self.address is not None:  # what the cluster has decides about the device
-                stack.enter_context(cluster(self.address))
-            device = resolve_device(self.requests[0].device, self.address)
+            if address is not None:  # what the cluster has decides about the device
+                stack.enter_context(cluster(address))
+            device = resolve_device(self.requests[0].device, address)
             self.progress.stage("making the data")
             planned = plan(self.requests, device)
             # requests may have studies in common
@@ -57,8 +60,8 @@ class Execution:
             opening = opener.submit(lambda: self.record.client)
             pending = studies if self.record.is_empty or self.fresh else self._unfinished(studies, opening)
             if pending:
-                self.progress.stage("starting Ray" if self.address is None else "connecting")
-                stack.enter_context(cluster(self.address))
+                self.progress.stage("starting Ray" if address is None else "connecting")
+                stack.enter_context(cluster(address))
                 self._search(pending, opening)
             else:
                 self.progress.stage("all of it is in the record already, --fresh runs it again")
@@ -114,7 +117,7 @@ class Execution:
                 conclude_if_whole(study)
             try:
                 if jobs:
-                    run_jobs(jobs, on_result)
+                    run_jobs(jobs, self.workers, on_result)
             except (Interrupted, KeyboardInterrupt):
                 raise Interrupted(
                     f"stopped. {saved} of {sum(len(study.packs) for study in studies)} packs are saved in "

@@ -65,6 +65,23 @@ class PackResult:
     row_visits: int = 0
     device: str = "cpu"
 
+    @classmethod
+    def failed(cls, trials: int, reason: str, device: str) -> PackResult:
+        return cls([None] * trials, [], dict.fromkeys(range(trials), reason), device=device)
+
+    @classmethod
+    def joined(cls, parts: Sequence[PackResult]) -> PackResult:
+        """The parts of a pack that was trained in several, in their order, as one."""
+        whole = cls([], [], device=parts[0].device)
+        for part in parts:
+            whole.failures |= {len(whole.predictors) + position: why for position, why in part.failures.items()}
+            whole.predictors += part.predictors
+            whole.validation += part.validation
+            whole.seconds += part.seconds
+            whole.gradient_steps += part.gradient_steps
+            whole.row_visits += part.row_visits
+        return whole
+
 
 def training_entropy(method: str, configuration: int, seed: int) -> int:
     """A number for one training's generator, unrelated to every other training's."""

@@ -63,6 +63,14 @@ def run(
     selector: SelectorOption = None,
     device: DeviceOption = "auto",
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
+    cpus_per_pack: Annotated[float, typer.Option(help="CPUs for one pack; torch gets as many threads.")] = 1.0,
+    gpus_per_pack: Annotated[
+        float | None, typer.Option(help="GPUs for one pack, or a share of one. [dim]\\[default: 0.25 on a GPU][/dim]")
+    ] = None,
+    trial_timeout: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How long one training may take, e.g. 30s or 10m; longer ones fail."),
+    ] = None,
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
     figures: Annotated[
@@ -96,6 +104,9 @@ def run(
         "seed": seed,
         "device": device,
         "address": address,
+        "cpus_per_pack": cpus_per_pack,
+        "gpus_per_pack": gpus_per_pack,
+        "trial_timeout": trial_timeout,
         "tracking_uri": tracking_uri,
         "directory": directory,
         "fresh": fresh,
