@@ -83,16 +83,21 @@ def run(methods: Any, directory: Path) -> oodbench.Result:
     )
 
 
-def failures(result: oodbench.Result, label: str) -> list[tuple[int, str]]:
-    (row,) = (row for row in result.leaderboard().rows if row.label == label)
+def failures(result: oodbench.Result, method: str) -> list[tuple[int, str]]:
+    (row,) = (row for row in result.leaderboard().rows if row.label.startswith(method))
     document = result.record.document(row.run_id, "failures.json")
     assert row.failed_trainings == len(document)
     return [(one["configuration"], one["reason"]) for one in document]
 
 
-def validation_errors(result: oodbench.Result, label: str, configuration: int) -> list[float]:
-    rows = result.results().query("method == @label and part == 'validation' and configuration == @configuration")
-    return list(rows["error"])
+def results(result: oodbench.Result, method: str) -> pd.DataFrame:
+    rows = result.results()
+    return rows[rows["method"].str.startswith(method)].reset_index(drop=True)
+
+
+def validation_errors(result: oodbench.Result, method: str, configuration: int) -> list[float]:
+    rows = results(result, method)
+    return list(rows[(rows["part"] == "validation") & (rows["configuration"] == configuration)]["error"])
 
 
 def test_only_the_trial_that_kills_its_process_fails(disturbed: oodbench.Result) -> None:
@@ -113,8 +118,7 @@ def test_only_the_trial_that_hangs_fails(disturbed: oodbench.Result) -> None:
 def test_a_worker_that_dies_once_leaves_no_trace_in_the_table(disturbed: oodbench.Result, tmp_path: Path) -> None:
     assert (Path(DiesOnce.marks) / "died").exists()
     undisturbed = run(DiesOnce, tmp_path).results()  # the mark is there: it does not die again
-    rows = disturbed.results().query("method == 'diesonce'").reset_index(drop=True)
-    pd.testing.assert_frame_equal(rows, undisturbed, check_exact=True)
+    pd.testing.assert_frame_equal(results(disturbed, "diesonce"), undisturbed, check_exact=True)
     assert failures(disturbed, "diesonce") == []
 
 
