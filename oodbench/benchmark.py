@@ -87,6 +87,9 @@ def run(
     seeds: int = 10,
     seed: int = 0,
     selector: str = "worst",
+    search: str = "random",
+    scheduler: str = "none",
+    budget: str | float | None = None,
     device: str = "auto",
     address: str | None = None,
     cpus_per_pack: float = 1.0,
@@ -114,6 +117,9 @@ def run(
         seed=seed,
         selector=selector,
         device=device,
+        search=search,
+        scheduler=scheduler,
+        budget=parse_optional(budget, "--budget"),
     )
     workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
     execution = Execution([request], workers, tracking_uri, Path(directory), fresh, progress or Progress())

@@ -27,6 +27,14 @@ def check_room(asked: Mapping[str, float]) -> None:
     )
 
 
+def count_room(asked: Mapping[str, float]) -> int:
+    """How many packs the cluster can hold at a time, at least one."""
+    import ray
+
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    return max(1, sum(min(int(node.get(name, 0) / amount) for name, amount in asked.items()) for node in nodes))
+
+
 def check_software(methods: Iterable[Method]) -> None:
     """Every node must have our versions and our methods' source: others would give other numbers, or none."""
     import ray

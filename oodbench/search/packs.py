@@ -8,6 +8,7 @@ takes too long, is run trial by trial, so that only those fail which cannot be t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +56,7 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
             arrived[position] = result
             if len(arrived) < len(pack.trials):
                 return
-            result = PackResult.joined([arrived[one] for one in range(len(pack.trials))])
+            result = PackResult.joined([((one,), arrived[one]) for one in sorted(arrived)])
             del parts[number]
         finished.add(number)
         on_result(pack, result)
@@ -69,10 +70,10 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
         else:
             deliver(config, PackResult.failed(1, reason, job.setup.device))
 
-    def seconds(config: Mapping[str, Any]) -> float | None:
+    def seconds(config: Mapping[str, Any]) -> float:
         """How long a worker may train: a pack as long as its trials one after another."""
         trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
-        return None if workers.trial_timeout is None else workers.trial_timeout * trials
+        return math.inf if workers.trial_timeout is None else workers.trial_timeout * trials
 
     tune_all(
         train_pack,

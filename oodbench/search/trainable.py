@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,12 @@ import ray
 from ray import cloudpickle, tune
 
 from oodbench.search.packs import WHOLE
-from oodbench.worker import run_pack
+from oodbench.trial import Pack, PackResult, Trial, training_entropy
+from oodbench.worker import run_configuration, run_pack, validation_score
 
 if TYPE_CHECKING:
     from oodbench.search.packs import Job
+    from oodbench.study import Study
 
 _fetched: dict[str, list[bytes]] = {}
 
@@ -43,6 +46,41 @@ def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], thre
     if timed:
         tune.report({"training": True})  # from here on, time counts
     tune.report({"pack": run_pack(method, pack, seen, setup)})
+
+
+def ship_study(study: Study) -> dict[str, Any]:
+    """A study as parameters of the trainable."""
+    trained = (study.identity, study.method_name, study.method, study.setup, study.selector, study.seeds)
+    return {
+        "study": cloudpickle.dumps(trained),
+        "data": [ray.put(study.search_data(seed)) for seed in study.seeds],
+    }
+
+
+def train_configuration(
+    config: Mapping[str, Any], study: bytes, data: list[Any], rungs: Sequence[int], threads: int, timed: bool
+) -> None:
+    """The Tune trainable: one configuration on all seeds, with a report at each rung."""
+    prepare(threads)
+    identity, name, method, setup, selector, seeds = cloudpickle.loads(study)
+    index, hparams = config["configuration"], config["hparams"]
+    trials = tuple(Trial(index, hparams, seed, training_entropy(name, index, seed)) for seed in seeds)
+    seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
+    spent = PackResult([], [])
+    for rung in rungs:
+        if timed:
+            tune.report({"training": True, "score": math.nan, "rung": 0})
+        steps = math.ceil(setup.recipe.steps * rung / rungs[-1])
+        shorter = replace(setup, recipe=replace(setup.recipe, steps=steps))
+        result = run_configuration(method, Pack(identity, index, trials), seen, shorter)
+        result.gradient_steps += spent.gradient_steps
+        result.row_visits += spent.row_visits
+        result.seconds += spent.seconds
+        spent = result
+        score = validation_score(result, selector)
+        tune.report({"pack": result, "score": score, "rung": rungs[-1] if result.failures else rung})
+        if result.failures:  # more steps would not help, and it cannot be chosen
+            return
 
 
 def prepare(threads: int) -> None:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 from ray import tune
@@ -18,6 +18,9 @@ from ray.tune.search import Searcher
 
 from oodbench.duration import duration_text
 from oodbench.search.packs import WHOLE
+
+if TYPE_CHECKING:
+    from oodbench.search.adaptive import Proposals
 
 RETRIES = 2  # of a Tune trial whose worker was lost
 
@@ -49,6 +52,33 @@ class PackQueue(Searcher):  # type: ignore[misc]
         """Finished packs are on our disk; Tune's own state is not used."""
 
 
+class ConfigurationQueue(Searcher):  # type: ignore[misc]
+    """Configurations as they are proposed, each when a worker is free for it, until the budget is used."""
+
+    def __init__(self, proposals: Proposals, room: int) -> None:
+        super().__init__()
+        self._proposals, self._room = proposals, room
+        self._running: set[str] = set()
+        self.exhausted = False  # nothing more is proposed, rather than the user stopped it
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        if self._proposals.over:
+            self.exhausted = not self._running
+            return None if self._running else Searcher.FINISHED
+        proposed = self._proposals.next() if len(self._running) < self._room else None
+        if proposed is None:
+            return None
+        self._running.add(trial_id)
+        index, hparams = proposed
+        return {"configuration": index, "hparams": hparams}
+
+    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+        self._running.discard(trial_id)
+
+    def save(self, checkpoint_path: str) -> None:
+        """As for the packs."""
+
+
 class Watch(tune.Callback):  # type: ignore[misc]
     """Hands over reports as they arrive, ends trainings that take too long, and says why a worker was lost."""
 
@@ -56,9 +86,12 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self,
         on_report: Callable[[Config, Mapping[str, Any]], None],
         on_lost: Callable[[Config, str], None],
-        seconds: Callable[[Config], float | None],
+        seconds: Callable[[Config], float],
+        on_start: Callable[[], None] = lambda: None,
+        on_end: Callable[[Config], None] = lambda config: None,
     ) -> None:
         self.on_report, self.on_lost, self.seconds = on_report, on_lost, seconds
+        self.on_start, self.on_end = on_start, on_end
         self._training: dict[str, tuple[Any, float]] = {}  # Tune trial id -> Tune trial, when its time is over
         self._overdue: set[str] = set()
 
@@ -73,15 +106,15 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **_: Any) -> None:
         if "training" in result:
-            seconds = self.seconds(trial.config)
-            assert seconds is not None
-            self._training[trial.trial_id] = (trial, time.monotonic() + seconds)
+            self.on_start()
+            self._training[trial.trial_id] = (trial, time.monotonic() + self.seconds(trial.config))
             return
         self._training.pop(trial.trial_id, None)
         self.on_report(trial.config, result)
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
         trial.last_result.pop("pack", None)  # delivered: Tune need not keep it
+        self.on_end(trial.config)
 
     def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
         self._training.pop(trial.trial_id, None)
@@ -89,8 +122,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
         self._training.pop(trial.trial_id, None)
         if trial.trial_id in self._overdue:
-            seconds = self.seconds(trial.config)
-            reason = f"no result within {duration_text(seconds or 0)} (--trial-timeout)"
+            reason = f"no result within {duration_text(self.seconds(trial.config))} (--trial-timeout)"
         else:
             reason = f"the worker failed {RETRIES + 1} times: {_cause(trial)}"
         self.on_lost(trial.config, reason)

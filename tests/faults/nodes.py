@@ -31,7 +31,7 @@ class Nodes:
 
     def start(self, name: str, cpus: int, environment: Mapping[str, str] | None = None) -> None:
         """With `--block`, `ray start` stays, and its processes stay in its group."""
-        place = ["--head", f"--port={self.port}", "--include-dashboard=false", "--ray-client-server-port=0"]
+        place = ["--head", f"--port={self.port}", "--include-dashboard=false"]
         if self.groups:
             place = [f"--address={self.address}"]
         else:
