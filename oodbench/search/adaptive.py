@@ -118,7 +118,9 @@ class Proposals:
         self._left = [index for index in range(len(study.configurations)) if index not in done]
         self._begun = max(done, default=-1)  # those before it were begun in time, too
         self._open: dict[int, PackResult | None] = {}  # proposed, and not yet told to optuna
-        self._optuna = None if study.budget.search == "random" or study.whole_space else _optuna(study, 0 not in done)
+        self._optuna: Any = (
+            None if study.budget.search == "random" or study.whole_space else _optuna(study, 0 not in done)
+        )
         for index in sorted(done):
             self._tell_point(done[index])
 

@@ -99,7 +99,7 @@ def _travelling() -> set[str]:
     """Modules whose classes are sent along rather than imported."""
     from ray import cloudpickle
 
-    return {"__main__", *cloudpickle.list_registry_pickle_by_value()}
+    return {"__main__", *cloudpickle.list_registry_pickle_by_value()}  # type: ignore[no-untyped-call]
 
 
 def _amounts(resources: Mapping[str, float]) -> str:

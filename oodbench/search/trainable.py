@@ -26,7 +26,7 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     parts = {id(part): part for job in jobs for part in job.data.values()}
     places = {one: place for place, one in enumerate(parts)}
     pickled = [
-        cloudpickle.dumps(
+        cloudpickle.dumps(  # type: ignore[no-untyped-call]
             (job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()})
         )
         for job in jobs
@@ -52,7 +52,7 @@ def ship_study(study: Study) -> dict[str, Any]:
     """A study as parameters of the trainable."""
     trained = (study.identity, study.method_name, study.method, study.setup, study.selector, study.seeds)
     return {
-        "study": cloudpickle.dumps(trained),
+        "study": cloudpickle.dumps(trained),  # type: ignore[no-untyped-call]
         "data": [ray.put(study.search_data(seed)) for seed in study.seeds],
     }
 

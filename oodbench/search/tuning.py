@@ -27,7 +27,7 @@ RETRIES = 2  # of a Tune trial whose worker was lost
 Config = Mapping[str, Any]
 
 
-class PackQueue(Searcher):  # type: ignore[misc]
+class PackQueue(Searcher):
     """Packs in their order, then whatever has to be run trial by trial."""
 
     def __init__(self, packs: int) -> None:
@@ -35,7 +35,7 @@ class PackQueue(Searcher):  # type: ignore[misc]
         self._waiting = deque((number, WHOLE) for number in range(packs))
         self._running: set[str] = set()
 
-    def suggest(self, trial_id: str) -> dict[str, int] | str | None:
+    def suggest(self, trial_id: str) -> Any:
         if not self._waiting:
             return None if self._running else Searcher.FINISHED  # what runs may yet be split
         self._running.add(trial_id)
@@ -52,7 +52,7 @@ class PackQueue(Searcher):  # type: ignore[misc]
         """Finished packs are on our disk; Tune's own state is not used."""
 
 
-class ConfigurationQueue(Searcher):  # type: ignore[misc]
+class ConfigurationQueue(Searcher):
     """Configurations as they are proposed, each when a worker is free for it, until the budget is used."""
 
     def __init__(self, proposals: Proposals, room: int) -> None:
@@ -61,7 +61,7 @@ class ConfigurationQueue(Searcher):  # type: ignore[misc]
         self._running: set[str] = set()
         self.exhausted = False  # nothing more is proposed, rather than the user stopped it
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+    def suggest(self, trial_id: str) -> Any:
         if self._proposals.over:
             self.exhausted = not self._running
             return None if self._running else Searcher.FINISHED
@@ -79,7 +79,7 @@ class ConfigurationQueue(Searcher):  # type: ignore[misc]
         """As for the packs."""
 
 
-class Watch(tune.Callback):  # type: ignore[misc]
+class Watch(tune.Callback):
     """Hands over reports as they arrive, ends trainings that take too long, and says why a worker was lost."""
 
     def __init__(

@@ -19,8 +19,8 @@ from nodes import Nodes, ray_nodes
 
 RUN = [
     sys.executable, "-m", "oodbench", "run", "--method", "erm", "--method", "fdro", "--dataset", "selection_bias",
-    "--set", "majority=1000", "--set", "test_rows=100", "--trials", "16", "--seeds", "12", "--json",
-    "--set-training", "steps=6000",
+    "--set", "majority=1000", "--set", "test_rows=100", "--trials", "8", "--seeds", "16", "--json",
+    "--set-training", "steps=4000",
 ]  # fmt: skip
 
 
