@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.board import Leaderboard, compile_leaderboard
 from oodbench.dataset import Dataset
+from oodbench.duration import parse_optional
 from oodbench.errors import UserError
 from oodbench.execution import Execution
 from oodbench.method import Method
 from oodbench.plan import Request, dataset_setting
 from oodbench.progress import Progress
 from oodbench.study import Study
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,8 +87,14 @@ def run(
     seeds: int = 10,
     seed: int = 0,
     selector: str = "worst",
+    search: str = "random",
+    scheduler: str = "none",
+    budget: str | float | None = None,
     device: str = "auto",
     address: str | None = None,
+    cpus_per_pack: float = 1.0,
+    gpus_per_pack: float | None = None,
+    trial_timeout: str | float | None = None,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
     fresh: bool = False,
@@ -109,8 +117,12 @@ def run(
         seed=seed,
         selector=selector,
         device=device,
+        search=search,
+        scheduler=scheduler,
+        budget=parse_optional(budget, "--budget"),
     )
-    execution = Execution([request], address, tracking_uri, Path(directory), fresh, progress or Progress())
+    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution([request], workers, tracking_uri, Path(directory), fresh, progress or Progress())
     (studies,) = execution.execute()
     return Result(studies, execution.failures, execution.record)
 

@@ -43,6 +43,7 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
     params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
     params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
     params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
+    params |= {key: outcome.ledger[key] for key in ("search", "scheduler", "budget_seconds", "complete_trials")}
     params |= {"selector": study.selector, "device": study.setup.device}
     if outcome.selection:
         chosen = study.configurations[outcome.selection.configuration]

@@ -7,6 +7,7 @@ import importlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from oodbench.errors import Interrupted
 from oodbench.plan import Request, plan
 from oodbench.progress import Progress
 from oodbench.study import Study
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     from oodbench.trial import Pack, PackResult
@@ -25,15 +27,16 @@ class Execution:
     def __init__(
         self,
         requests: Sequence[Request],
-        address: str | None,
+        workers: Workers,
         tracking_uri: str | None,
         directory: Path,
         fresh: bool,
         progress: Progress,
     ) -> None:
-        self.requests, self.address, self.fresh, self.progress = requests, address, fresh, progress
+        self.requests, self.workers, self.fresh, self.progress = requests, workers, fresh, progress
         self.tracking_uri, self.directory = tracking_uri, directory
         self.failures: dict[str, str] = {}
+        self.searched: dict[str, Study] = {}  # by identity, with the configurations that the search decided on
 
     def execute(self) -> list[list[Study]]:
         """The studies of each request, all of them concluded and in the record."""
@@ -42,11 +45,13 @@ class Execution:
 
         for request in self.requests:
             request.check()
+        self.workers.check(self.requests[0].device)
+        address = self.workers.address
         self.record = Record(self.tracking_uri, self.directory)
         with contextlib.ExitStack() as stack:
-            if self.address is not None:  # what the cluster has decides about the device
-                stack.enter_context(cluster(self.address))
-            device = resolve_device(self.requests[0].device, self.address)
+            if address is not None:  # what the cluster has decides about the device
+                stack.enter_context(cluster(address))
+            device = resolve_device(self.requests[0].device, address)
             self.progress.stage("making the data")
             planned = plan(self.requests, device)
             # requests may have studies in common
@@ -57,13 +62,13 @@ class Execution:
             opening = opener.submit(lambda: self.record.client)
             pending = studies if self.record.is_empty or self.fresh else self._unfinished(studies, opening)
             if pending:
-                self.progress.stage("starting Ray" if self.address is None else "connecting")
-                stack.enter_context(cluster(self.address))
+                self.progress.stage("starting Ray" if address is None else "connecting")
+                stack.enter_context(cluster(address))
                 self._search(pending, opening)
             else:
                 self.progress.stage("all of it is in the record already, --fresh runs it again")
         self.progress.finish()
-        return planned
+        return [[self.searched.get(study.identity, study) for study in some] for some in planned]
 
     def _unfinished(self, studies: list[Study], opening: Future[Any]) -> list[Study]:
         opening.result()
@@ -72,7 +77,7 @@ class Execution:
     def _search(self, studies: list[Study], opening: Future[Any]) -> None:
         """Run the packs that are not finished yet; conclude each study when its last pack is there."""
         from oodbench.packstore import PackStore
-        from oodbench.search import Job, run_jobs
+        from oodbench.search import Job, run_jobs, search_study
 
         self.started = time.time()
 
@@ -85,6 +90,7 @@ class Execution:
         jobs = [
             Job(pack, study.method, study.setup, {seed: study.search_data(seed) for seed in pack.seeds})
             for study in studies
+            if study.budget.drawn_up_front
             for pack in study.packs
             if pack.index not in results[study.identity]
         ]
@@ -97,9 +103,12 @@ class Execution:
             executor.submit(importlib.import_module, "torch")  # takes a second, and is needed to conclude
 
             def conclude_if_whole(study: Study) -> None:
-                if len(results[study.identity]) == len(study.packs):
-                    packs = results.pop(study.identity)  # in a long run, all models together would fill the memory
-                    concluding.append(executor.submit(self._conclude, study, packs, stores[study.identity], opening))
+                if study.budget.drawn_up_front and len(results[study.identity]) == len(study.packs):
+                    begin_to_conclude(study)
+
+            def begin_to_conclude(study: Study) -> None:
+                packs = results.pop(study.identity)  # in a long run, all models together would fill the memory
+                concluding.append(executor.submit(self._conclude, study, packs, stores[study.identity], opening))
 
             def on_result(pack: Pack, result: PackResult) -> None:
                 nonlocal saved
@@ -114,7 +123,14 @@ class Execution:
                 conclude_if_whole(study)
             try:
                 if jobs:
-                    run_jobs(jobs, on_result)
+                    run_jobs(jobs, self.workers, on_result)
+                for study in studies:
+                    if not study.budget.drawn_up_front:  # one after another: each has the cluster for its time
+                        found = results[study.identity]
+                        search_study(study, found, self.workers, on_result)
+                        tried = tuple(found[index].hparams or {} for index in sorted(found))
+                        self.searched[study.identity] = replace(study, tried=tried)
+                        begin_to_conclude(self.searched[study.identity])
             except (Interrupted, KeyboardInterrupt):
                 raise Interrupted(
                     f"stopped. {saved} of {sum(len(study.packs) for study in studies)} packs are saved in "

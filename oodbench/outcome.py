@@ -88,6 +88,8 @@ def _gather(
     predictors: dict[tuple[int, int], Predictor] = {}
     for pack in study.packs:
         result = packs[pack.index]
+        if result.stopped:  # trained on, it might have been better or worse
+            continue
         rows += result.validation
         for position, trial in enumerate(pack.trials):
             if position in result.failures:
@@ -106,8 +108,15 @@ def _gather(
 
 def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[dict[str, Any]]) -> dict[str, Any]:
     """What the study spent and what it was told."""
+    failed = {failure["configuration"] for failure in failures}
+    stopped = sum(result.stopped for result in packs.values())
     return {
+        "search": study.budget.search,
+        "scheduler": study.budget.scheduler,
+        "budget_seconds": study.budget.seconds,
         "trials": len(study.configurations),
+        "complete_trials": len(study.configurations) - len(failed) - stopped,
+        "stopped_trials": stopped,
         "seeds": study.budget.seeds,
         "trainings": study.trainings,
         "failed_trainings": len(failures),

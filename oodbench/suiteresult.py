@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.benchmark import DIRECTORY
 from oodbench.board import Cell, Leaderboard, compile_leaderboard
+from oodbench.duration import parse_optional
 from oodbench.errors import UserError
 from oodbench.execution import Execution
 from oodbench.plan import plan
@@ -19,6 +20,7 @@ from oodbench.space import Value
 from oodbench.study import Study
 from oodbench.suite import Board, Mode, Overrides, Part, Suite, expand
 from oodbench.suitefile import read_suite
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     from oodbench.tracking import Record, StudyRecord
@@ -118,6 +120,9 @@ def run_suite(
     selector: str | None = None,
     device: str = "auto",
     address: str | None = None,
+    cpus_per_pack: float = 1.0,
+    gpus_per_pack: float | None = None,
+    trial_timeout: str | float | None = None,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
     fresh: bool = False,
@@ -130,7 +135,8 @@ def run_suite(
     overrides = Overrides(tuple(methods or ()), tuple(datasets or ()), trials, seeds, seed, selector, device)
     suite, chosen, parts = _asked(name, mode, overrides)
     requests = [part.request for part in parts]
-    execution = Execution(requests, address, tracking_uri, Path(directory), fresh, progress or Progress())
+    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
     studies = [study for (study,) in execution.execute()]
     placed = list(zip(parts, studies, strict=True))
     return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record)

@@ -61,8 +61,25 @@ def run(
     seeds: SeedsOption = None,
     seed: SeedOption = 0,
     selector: SelectorOption = None,
+    search: Annotated[
+        str | None, typer.Option(help="Who proposes: random, or optuna. [dim]\\[default: random][/dim]")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Who stops poor trainings early: none, or asha. [dim]\\[default: none][/dim]")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time for each method, e.g. 10m; --trials is then the most.")
+    ] = None,
     device: DeviceOption = "auto",
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
+    cpus_per_pack: Annotated[float, typer.Option(help="CPUs for one pack; torch gets as many threads.")] = 1.0,
+    gpus_per_pack: Annotated[
+        float | None, typer.Option(help="GPUs for one pack, or a share of one. [dim]\\[default: 0.25 on a GPU][/dim]")
+    ] = None,
+    trial_timeout: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How long one training may take, e.g. 30s or 10m; longer ones fail."),
+    ] = None,
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
     figures: Annotated[
@@ -84,6 +101,9 @@ def run(
         "--set-model": set_model,
         "--set-training": set_training,
         "--fix": fix,
+        "--search": search,
+        "--scheduler": scheduler,
+        "--budget": budget,
     }
     if suite is None:
         refuse({"--mode": mode, "--output": folder}, "is for suites", "Name one with --suite.")
@@ -96,6 +116,9 @@ def run(
         "seed": seed,
         "device": device,
         "address": address,
+        "cpus_per_pack": cpus_per_pack,
+        "gpus_per_pack": gpus_per_pack,
+        "trial_timeout": trial_timeout,
         "tracking_uri": tracking_uri,
         "directory": directory,
         "fresh": fresh,
@@ -118,6 +141,9 @@ def run(
             model_settings=split_assignments(set_model or [], "--set-model"),
             training=split_assignments(set_training or [], "--set-training"),
             fix=split_assignments(fix or [], "--fix"),
+            search=search or "random",
+            scheduler=scheduler or "none",
+            budget=budget,
             **common,
         )
         if as_json:
