@@ -97,13 +97,12 @@ class Record:
         if self._client is None:
             _quieten()
             from mlflow import MlflowClient
-            from mlflow.exceptions import MlflowException
 
             try:
                 with self.alone():
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
-            except (MlflowException, OSError) as error:
+            except _errors() as error:
                 raise Unreachable(
                     f"the tracking store {self.address} does not work: {self._shown(error)}\n"
                     "Check --tracking-uri, or leave it out."
@@ -113,11 +112,9 @@ class Record:
 
     def ask(self, what: Callable[..., T], *arguments: Any, **more: Any) -> T:
         """Call MLflow; what goes wrong there, from a lost connection to a full disk, is a TrackingFailed."""
-        from mlflow.exceptions import MlflowException
-
         try:
             return what(*arguments, **more)
-        except (MlflowException, OSError) as error:
+        except _errors() as error:
             raise TrackingFailed(
                 f"the tracking store {self.address} does not work: {self._shown(error)}\nTry again when it does."
             ) from None
@@ -319,6 +316,14 @@ def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFra
         concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
         versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
     )
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What MLflow raises when its store or its server fails; the database's own errors come through in places."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, OSError
 
 
 def _quieten() -> None:
