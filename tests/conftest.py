@@ -169,8 +169,8 @@ class TrackingServer:
             start_new_session=True,
         )  # fmt: skip
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), urlopen(f"{self.address}/health", timeout=1):
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with contextlib.suppress(OSError), urlopen(f"{self.address}/health", timeout=5):
                 return
             time.sleep(0.2)
         raise TimeoutError(f"no MLflow server at {self.address}")

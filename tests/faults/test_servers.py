@@ -95,7 +95,7 @@ def runs_in(uri: str) -> Counter[tuple[str, str, str]]:
 def test_eight_drivers_write_at_once_and_the_server_is_killed_meanwhile(
     postgres: str, make_tracking_server: Any, ray_address: str, tmp_path: Path
 ) -> None:
-    server = make_tracking_server(postgres)
+    server = make_tracking_server(postgres.replace("postgresql:", "postgresql+psycopg2:"))
     started = time.monotonic()
     drivers = [
         subprocess.Popen(
