@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,12 @@ DIRECTORY = Path(".oodbench")
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run came to. Everything in it is read back from the record."""
+    """What a run came to. Everything in it is read back from the record, or from the outbox while that is away."""
 
     studies: list[Study]
     failures: dict[str, str]  # study label @ setting -> why it has no result
     record: Record
+    undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
 
     def leaderboards(self) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""
@@ -124,7 +125,8 @@ def run(
     workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
     execution = Execution([request], workers, tracking_uri, Path(directory), fresh, progress or Progress())
     (studies,) = execution.execute()
-    return Result(studies, execution.failures, execution.record)
+    undelivered = [parcel.title for parcel in execution.undelivered]
+    return Result(studies, execution.failures, execution.record, undelivered)
 
 
 def leaderboard(

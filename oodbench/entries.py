@@ -6,6 +6,7 @@ import json
 import math
 import platform
 import subprocess
+from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -79,18 +80,19 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
     return tags
 
 
-def configuration_metrics(outcome: Outcome, configuration: int) -> tuple[dict[str, float], bool]:
-    failed = sum(failure["configuration"] == configuration for failure in outcome.failures)
-    results = outcome.results
-    scores = results[(results["part"] == "validation") & (results["configuration"] == configuration)]
-    metrics = {"failed_trainings": float(failed)}
-    if not scores.empty:
-        by_seed = scores.groupby("seed")["error"]
-        metrics["validation_mean_error"] = float(by_seed.mean().mean())
-        metrics["validation_worst_error"] = float(by_seed.max().mean())
+def configuration_metrics(outcome: Outcome) -> list[dict[str, float]]:
+    """Of every configuration, in their order."""
+    failed = Counter(failure["configuration"] for failure in outcome.failures)
+    metrics = [{"failed_trainings": float(failed[index])} for index in range(len(outcome.study.configurations))]
+    scores = outcome.results[outcome.results["part"] == "validation"]
+    by_seed = scores.groupby(["configuration", "seed"])["error"].agg(["mean", "max"])
+    for index, row in by_seed.groupby("configuration").mean().iterrows():
+        of_one = metrics[int(str(index))]
+        of_one |= {"validation_mean_error": float(row["mean"]), "validation_worst_error": float(row["max"])}
     if outcome.selection:
-        metrics["chosen"] = float(outcome.selection.configuration == configuration)
-    return {key: value for key, value in metrics.items() if math.isfinite(value)}, failed > 0
+        for index, of_one in enumerate(metrics):
+            of_one["chosen"] = float(outcome.selection.configuration == index)
+    return [{key: value for key, value in of_one.items() if math.isfinite(value)} for of_one in metrics]
 
 
 def write_artifacts(outcome: Outcome, folder: Path) -> None:

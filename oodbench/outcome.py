@@ -52,15 +52,17 @@ class Outcome:
 def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, started: float) -> Outcome:
     """Select on validation scores, write the selection down, open the test environments, and look how stable the
     chosen models are."""
-    rows, failures, predictors = _gather(study, packs)
+    rows, failures = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
     seeds = study.budget.seeds
+    predictors = store.predictors()
     try:
         if study.selector == "oracle":  # labelled as such wherever it is shown
+            trained = {(row["configuration"], row["seed"]) for row in rows}
             complete = [
                 index
                 for index in range(len(study.configurations))
-                if all((index, seed) in predictors for seed in study.seeds)
+                if all((index, seed) in trained for seed in study.seeds)
             ]
             tested, opening, drawn = open_test(study, predictors, complete, before_selection=True)
             selection = select(_frame([row for row in tested if row["part"] == "test"]), "oracle", seeds)
@@ -80,30 +82,26 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, st
     return Outcome(study, results, failures, ledger, started, selection, opening, models, stability)
 
 
-def _gather(
-    study: Study, packs: Mapping[int, PackResult]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[tuple[int, int], Predictor]]:
+def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Validation rows, and the trainings that have none."""
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
-    predictors: dict[tuple[int, int], Predictor] = {}
     for pack in study.packs:
         result = packs[pack.index]
         if result.stopped:  # trained on, it might have been better or worse
             continue
         rows += result.validation
-        for position, trial in enumerate(pack.trials):
-            if position in result.failures:
-                failures.append(
-                    {
-                        "configuration": trial.configuration,
-                        "seed": trial.seed,
-                        "hparams": dict(trial.hparams),
-                        "reason": result.failures[position],
-                    }
-                )
-            else:
-                predictors[trial.configuration, trial.seed] = result.predictors[position]
-    return rows, failures, predictors
+        for position, reason in sorted(result.failures.items()):
+            trial = pack.trials[position]
+            failures.append(
+                {
+                    "configuration": trial.configuration,
+                    "seed": trial.seed,
+                    "hparams": dict(trial.hparams),
+                    "reason": reason,
+                }
+            )
+    return rows, failures
 
 
 def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[dict[str, Any]]) -> dict[str, Any]:

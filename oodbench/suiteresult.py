@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,7 @@ class SuiteResult:
     parts: list[tuple[Part, Study]]
     failures: dict[str, str]  # study label @ setting -> why it has no result
     record: Record
+    undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
 
     @cached_property
     def boards(self) -> list[BoardResult]:
@@ -139,7 +140,8 @@ def run_suite(
     execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
     studies = [study for (study,) in execution.execute()]
     placed = list(zip(parts, studies, strict=True))
-    return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record)
+    undelivered = [parcel.title for parcel in execution.undelivered]
+    return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record, undelivered)
 
 
 def suite_leaderboards(

@@ -112,7 +112,7 @@ def test_hosts_that_never_answer(cli: Cli, silent_port: int, option: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "list", "show", "leaderboard", "figures", "stability", "ui", "check", "new"]
+    "command", ["run", "list", "show", "leaderboard", "figures", "stability", "sync", "ui", "check", "new"]
 )
 def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
     done = cli(command, "--help")

@@ -29,6 +29,7 @@ from oodbench.commands.terminal import (
     print_board,
     refuse,
     show_suite,
+    sync_command,
 )
 from oodbench.settings import split_assignments
 
@@ -151,7 +152,15 @@ def run(
         else:
             for board in result.leaderboards():
                 print_board(board)
-    if not as_json:
+    if result.undelivered:
+        errors().print(
+            f"[bold yellow]notice[/bold yellow]    {len(result.undelivered)} studies are not delivered yet to "
+            f"{result.record.address}: they are kept in {directory}\n"
+            f"`{sync_command(directory, result.record.destination)}` delivers them, and so does the same command",
+            highlight=False,
+            soft_wrap=True,
+        )
+    elif not as_json:
         errors().print(
             f"recorded in {result.record.address}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
         )
@@ -160,5 +169,5 @@ def run(
     if figures is not None:
         written = result.write_figures(figures)
         errors().print(f"wrote {len(written)} figures into {figures}", highlight=False, soft_wrap=True)
-    if result.failures:
+    if result.failures or result.undelivered:
         raise typer.Exit(1)

@@ -99,6 +99,14 @@ def refuse(options: Mapping[str, object], reason: str, remedy: str) -> None:
         raise UserError(f"{given[0]} {reason}.\n{remedy}")
 
 
+def sync_command(directory: Path, destination: str) -> str:
+    """What a user types to deliver what is in the outbox."""
+    parts = ["oodbench sync"]
+    if directory != DIRECTORY:
+        parts.append(f"--directory {directory}")
+    return " ".join(parts + ([f"--tracking-uri {destination}"] if destination else []))
+
+
 def output() -> Console:
     from rich.console import Console
 

@@ -42,6 +42,9 @@ class ConsoleProgress(Progress):
     def stage(self, text: str) -> None:
         self.console.print(f"[dim]{text} …[/dim]")
 
+    def note(self, text: str) -> None:
+        self.console.print(f"[bold yellow]notice[/bold yellow]    {text}", highlight=False, soft_wrap=True)
+
     def begin(self, trainings: int, finished: int) -> None:
         self.done, self.total = finished, trainings
         self.begun = time.monotonic()
@@ -67,7 +70,7 @@ class ConsoleProgress(Progress):
             self.console.print(f"{self.done} of {self.total} trainings{tail}", highlight=False)
 
     def end(self) -> None:
-        self.searching = time.monotonic() - self.begun
+        self.searching = self.searching or time.monotonic() - self.begun
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
