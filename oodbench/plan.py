@@ -37,6 +37,7 @@ class Request:
     seed: int = 0
     selector: str = "worst"
     device: str = "auto"
+    repeat: int = 0  # of the whole search, on the same data
     variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
 
     def check(self) -> None:
@@ -90,7 +91,7 @@ def dataset_setting(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list[Study]:
-    budget = Budget(request.trials, request.seeds, request.seed)
+    budget = Budget(request.trials, request.seeds, request.seed, request.repeat)
     studies = []
     for dataset_name, dataset_class in _resolve("dataset", request.datasets).items():
         dataset = configure(dataset_class, request.settings, f"dataset {dataset_name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ class Budget:
     trials: int = 20
     seeds: int = 10
     seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
+    repeat: int = 0  # another search on the same data: other configurations, other chance in training
 
 
 class SharedData:
@@ -119,7 +120,8 @@ class Study:
         whole = enumerate_configurations(space, fixed, self.budget.trials)
         if whole is not None:
             return whole
-        entropy = (self.budget.seed, *self.method_name.encode())
+        repeat = f" {self.budget.repeat}" if self.budget.repeat else ""  # no method's name has a blank
+        entropy = (self.budget.seed, *(self.method_name + repeat).encode())
         return [draw_configuration(space, fixed, entropy, index) for index in range(self.budget.trials)]
 
     @property
@@ -130,7 +132,7 @@ class Study:
     def packs(self) -> list[Pack]:
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
-            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed))
+            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
             for seed in self.seeds
             for index, hparams in enumerate(self.configurations)
         ]
@@ -156,6 +158,16 @@ class Study:
     @cached_property
     def identity(self) -> str:
         """Equal for equal work: the same command finds what an earlier one left."""
+        return hashlib.sha256(f"{self.search_identity} {self.selector}".encode()).hexdigest()[:16]
+
+    @property
+    def repeat_of(self) -> str:
+        """The identity of the study whose search this one repeats."""
+        return replace(self, budget=replace(self.budget, repeat=0)).identity
+
+    @cached_property
+    def search_identity(self) -> str:
+        """Equal for equal trainings, however one of them is chosen."""
         from oodbench import __version__
 
         described = [
@@ -173,7 +185,7 @@ class Study:
             self.budget.trials,
             self.budget.seeds,
             self.budget.seed,
-            self.selector,
+            self.budget.repeat,
             dict(self.fixed),
             self.told,
         ]

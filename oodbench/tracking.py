@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10
 DATABASE = "mlflow.db"
 VERSION = "oodbench.version."
+REPEAT_OF = "oodbench.repeat_of"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,9 @@ class StudyRecord:
     concluded: str = ""  # the day, in UTC
     versions: Mapping[str, str] = field(default_factory=dict)
     notice: str = ""  # what a reader must know of the data
+    selector: str = ""
+    search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
+    repeat_of: str = ""  # the study whose search this one repeats
 
 
 class Record:
@@ -127,9 +131,12 @@ class Record:
         return bool(runs)
 
     def studies(self, setting: str) -> list[StudyRecord]:
-        """The concluded studies on a dataset setting, of each label the newest."""
-        newest = {run.data.tags["oodbench.label"]: run for run in self._concluded(setting)}
-        return [self._read(run) for run in newest.values()]
+        """The concluded studies on a dataset setting, of each label the newest, and then the repeats of these."""
+        runs = self._concluded(setting)
+        newest = {run.data.tags["oodbench.label"]: run for run in runs if REPEAT_OF not in run.data.tags}
+        shown = {run.data.tags["oodbench.study"] for run in newest.values()}
+        repeats = {run.data.tags["oodbench.study"]: run for run in runs if run.data.tags.get(REPEAT_OF) in shown}
+        return [self._read(run) for run in (*newest.values(), *repeats.values())]
 
     def records_of(self, studies: Sequence[Study]) -> list[StudyRecord]:
         """These studies as far as they are concluded, labelled as they are here, in whatever run they were recorded."""
@@ -290,6 +297,9 @@ class Record:
             information=tags["oodbench.information"],
             notice=tags.get("oodbench.notice", ""),
             results=results,
+            selector=run.data.params["selector"],
+            search=tags.get("oodbench.search", ""),
+            repeat_of=tags.get(REPEAT_OF, ""),
             concluded=datetime.fromtimestamp(run.info.end_time / 1000, UTC).date().isoformat(),
             versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
         )

@@ -75,7 +75,7 @@ def write_figures(setting: str, records: Sequence[StudyRecord], folder: str | Pa
 def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
     import pandas as pd
 
-    records = sorted(records, key=lambda record: record.label)
+    records = sorted((one for one in records if not one.repeat_of), key=lambda record: record.label)
     frames, trained = [], dict[str, None]()
     for record in records:
         if record.results is None:
