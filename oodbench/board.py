@@ -258,4 +258,6 @@ def _test_scores(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:
         return ()
     test = results[results["chosen"] & (results["part"] == "test")]
     scores = [name for name in ("error", "accuracy", "f1") if name in test and test[name].notna().all()]
-    return tuple(test[["seed", "environment", *scores]].to_dict("records"))
+    columns = ["seed", "environment", *scores]
+    values = (test[name].tolist() for name in columns)
+    return tuple(dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))

@@ -170,6 +170,21 @@ class Record:
             )
         return str(found[0])
 
+    def study(self, prefix: str) -> tuple[str, StudyRecord]:
+        """The one study whose run id begins so, and its dataset setting."""
+        run = self.client.get_run(self.find_study(prefix))
+        return str(self.client.get_experiment(run.info.experiment_id).name), self._read(run)
+
+    def labelled(self, label: str) -> list[tuple[str, StudyRecord]]:
+        """The newest study with that label on every dataset setting that has one."""
+        newest = {
+            setting: run
+            for setting in self.settings()
+            for run in self._concluded(setting)
+            if run.data.tags["oodbench.label"] == label and REPEAT_OF not in run.data.tags
+        }
+        return [(setting, self._read(run)) for setting, run in newest.items()]
+
     def document(self, run_id: str, name: str) -> Any:
         """A JSON artifact of a run, or None where the run has no such artifact."""
         if name not in (artifact.path for artifact in self.client.list_artifacts(run_id)):

@@ -61,6 +61,13 @@ def run(
     seeds: SeedsOption = None,
     seed: SeedOption = 0,
     selector: SelectorOption = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Whole searches to do, on the same data: the board shows their spread.")
+    ] = 1,
+    price: Annotated[
+        bool,
+        typer.Option("--price", help="Search again with the oracle's choice: what choosing on validation data costs."),
+    ] = False,
     device: DeviceOption = "auto",
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     tracking_uri: TrackingOption = None,
@@ -84,6 +91,8 @@ def run(
         "--set-model": set_model,
         "--set-training": set_training,
         "--fix": fix,
+        "--repeats": repeats != 1,
+        "--price": price,
     }
     if suite is None:
         refuse({"--mode": mode, "--output": folder}, "is for suites", "Name one with --suite.")
@@ -118,6 +127,8 @@ def run(
             model_settings=split_assignments(set_model or [], "--set-model"),
             training=split_assignments(set_training or [], "--set-training"),
             fix=split_assignments(fix or [], "--fix"),
+            repeats=repeats,
+            price=price,
             **common,
         )
         if as_json:
