@@ -142,7 +142,12 @@ def _from_cells(content: bytes) -> list[Scores]:
     if lacking:
         raise ValueError(f"no column {lacking[0]!r}")
     return [
-        Scores(str(setting), str(method), str(task), some.drop(columns=["setting", "method", "task"]).reset_index(drop=True))
+        Scores(
+            str(setting),
+            str(method),
+            str(task),
+            some.drop(columns=["setting", "method", "task"]).reset_index(drop=True),
+        )
         for (setting, method, task), some in frame.groupby(["setting", "method", "task"], sort=False)
     ]
 

@@ -172,7 +172,8 @@ class Record:
 
     def study(self, prefix: str) -> tuple[str, StudyRecord]:
         """The one study whose run id begins so, and its dataset setting."""
-        run = self.client.get_run(self.find_study(prefix))
+        run_id = self.find_study(prefix)  # before there is a client, which would create a database
+        run = self.client.get_run(run_id)
         return str(self.client.get_experiment(run.info.experiment_id).name), self._read(run)
 
     def labelled(self, label: str) -> list[tuple[str, StudyRecord]]:
