@@ -1,4 +1,4 @@
-"""Leaderboards as a LaTeX table for a paper: booktabs, dataset settings beside each other, the best in bold."""
+"""Leaderboards as a LaTeX table for a paper: booktabs, a block per dataset setting, the best in bold."""
 
 from __future__ import annotations
 
@@ -16,61 +16,63 @@ ESCAPED = {
 
 
 def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
-    """One table: a row per method, a group of columns per board. The boards have the same methods and metrics."""
-    labels = [row.label for row in boards[0].rows]
-    columns = [_titles(board) for board in boards]
-    rows = [{row.label: row for row in board.rows} for board in boards]
-    wide = len(boards) > 1
-    lines = [NEEDS, r"\begin{table*}[htbp]" if wide else r"\begin{table}[htbp]", r"  \centering"]
-    lines += [f"  \\caption{{{escape(caption or boards[0].setting)}}}"]
-    lines += [r"  \resizebox{\textwidth}{!}{%" if wide or len(columns[0]) > 4 else r"  {%"]
-    lines += [f"  \\begin{{tabular}}{{l{''.join('c' * len(titles) for titles in columns)}}}", r"    \toprule"]
-    if wide:
-        groups = [f"\\multicolumn{{{len(titles)}}}{{c}}{{{escape(_short(board.setting))}}}"
-                  for board, titles in zip(boards, columns, strict=True)]  # fmt: skip
-        lines += [_line(["", *groups]), "    " + " ".join(_rules([len(titles) for titles in columns]))]
-    lines += [_line(["Method", *(title for titles in columns for title in titles)]), r"    \midrule"]
-    for label in labels:
-        texts = [text for board, mine in zip(boards, rows, strict=True) for text in _texts(board, mine.get(label))]
-        lines.append(_line([escape(label), *texts]))
+    """One table: a row per method, and a block of rows per board. The boards have the same metrics."""
+    titles = _titles(boards)
+    # only a wide table is scaled, for others would be blown up
+    scale = r"\resizebox{\textwidth}{!}{%" if len(titles) > 4 else "{%"
+    lines = [NEEDS, r"\begin{table}[htbp]", r"  \centering", f"  \\caption{{{escape(caption or boards[0].setting)}}}"]
+    lines += [f"  {scale}", f"  \\begin{{tabular}}{{l{'c' * (len(titles) - 1)}}}", r"    \toprule", _line(titles)]
+    for board in boards:
+        lines.append(r"    \midrule")
+        if len(boards) > 1:
+            lines += [_line([f"\\multicolumn{{{len(titles)}}}{{l}}{{\\emph{{{escape(board.setting)}}}}}"])]
+        lines += [_line(_texts(boards, board, row)) for row in board.rows]
     lines += [r"    \bottomrule", r"  \end{tabular}}", ""]
-    below = [max((legend(board) for board in boards), key=len), *(note for board in boards for note in notes(board))]
-    lines += [f"  \\par\\smallskip\\footnotesize {escape(' '.join(below).replace(' (★)', ''))}"]
-    return "\n".join([*lines, r"\end{table*}" if wide else r"\end{table}"])
+    below = [max((legend(board) for board in boards), key=len).replace(" (★)", "")]
+    below += [
+        f"{board.setting}: {note}." if len(boards) > 1 else f"{note}." for board in boards for note in notes(board)
+    ]
+    return "\n".join([*lines, f"  \\par\\smallskip\\footnotesize {escape(' '.join(below))}", r"\end{table}"])
 
 
 def escape(text: str) -> str:
     return "".join(ESCAPED.get(letter, letter) for letter in text)
 
 
-def _titles(board: Leaderboard) -> list[str]:
-    titles = ["Tier"] if board.shows("tier") else []
-    for metric in board.metrics:
+def _titles(boards: Sequence[Leaderboard]) -> list[str]:
+    """What any of the boards has."""
+    titles = ["Method", *(["Tier"] if _any(boards, "tier") else [])]
+    metrics = boards[0].metrics
+    for metric in metrics:
         titles.append(escape(TITLES[metric][0].upper() + TITLES[metric][1:]))
-        if metric == board.metrics[0]:
-            titles += [r"95\,\% interval"] if has_interval(board) else []
-            titles += ["Over searches"] if board.shows("search_spread") else []
-            titles += ["Price"] if board.shows("price") else []
-        titles += ["Published"] if board.has_published(metric) else []
+        if metric == metrics[0]:
+            titles += [r"95\,\% interval"] if any(map(has_interval, boards)) else []
+            titles += ["Over searches"] if _any(boards, "search_spread") else []
+            titles += ["Price of selection"] if _any(boards, "price") else []
+        titles += ["Published"] if any(board.has_published(metric) for board in boards) else []
     return titles
 
 
-def _texts(board: Leaderboard, row: Row | None) -> list[str]:
-    if row is None:
-        return ["--"] * len(_titles(board))
+def _texts(boards: Sequence[Leaderboard], board: Leaderboard, row: Row) -> list[str]:
+    """Below `_titles`."""
     first = row.cells[board.metrics[0]]
-    texts = [str(first.tier or "--")] if board.shows("tier") else []
+    texts = [escape(row.label), *([str(first.tier or "--")] if _any(boards, "tier") else [])]
     for metric in board.metrics:
         cell = row.cells[metric]
         texts.append(_number(cell))
         if metric == board.metrics[0]:
-            texts += [escape(interval_text(board, cell))] if has_interval(board) else []
-            texts += [_signed(r"\pm", cell.search_spread)] if board.shows("search_spread") else []
-            texts += [_signed("", cell.price)] if board.shows("price") else []
-        if board.has_published(metric):
+            texts += [escape(interval_text(board, cell))] if any(map(has_interval, boards)) else []
+            texts += [_signed(r"\pm", cell.search_spread)] if _any(boards, "search_spread") else []
+            texts += [_signed("", cell.price)] if _any(boards, "price") else []
+        if any(board.has_published(metric) for board in boards):
+            mark = {True: " ✓", False: " ✗", None: ""}[cell.within]
             found = cell.published
-            texts.append(_value(found.value, found.spread) if found else "--")
+            texts.append(_value(found.value, found.spread) + escape(mark) if found else "--")
     return texts
+
+
+def _any(boards: Sequence[Leaderboard], what: str) -> bool:
+    return any(board.shows(what) for board in boards)
 
 
 def _number(cell: Cell) -> str:
@@ -87,17 +89,6 @@ def _value(value: float, spread: float | None, bold: bool = False) -> str:
 
 def _signed(sign: str, value: float | None) -> str:
     return "--" if value is None else f"${sign} {value:.3f}$" if sign else f"${value:+.3f}$"
-
-
-def _rules(widths: Sequence[int]) -> list[str]:
-    """A rule below each group of columns."""
-    ends = [1 + sum(widths[: place + 1]) for place in range(len(widths))]
-    return [f"\\cmidrule(lr){{{end - width + 1}-{end}}}" for end, width in zip(ends, widths, strict=True)]
-
-
-def _short(setting: str) -> str:
-    """The settings without the dataset, which the caption names."""
-    return setting.partition(" ")[2] or setting
 
 
 def _line(cells: Sequence[str]) -> str:
