@@ -64,7 +64,7 @@ class _Pair:
 
     @property
     def differences(self) -> Any:
-        return differences(self.b.to_numpy(np.float64), self.a.to_numpy(np.float64))
+        return differences(np.asarray(self.b, np.float64), np.asarray(self.a, np.float64))
 
 
 def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds") -> Comparison:
