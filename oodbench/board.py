@@ -129,7 +129,7 @@ class Leaderboard:
         """One row per method: its tier, and of each metric the value, the spread, the interval and so on."""
         import pandas as pd
 
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             [
                 {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
@@ -141,7 +141,8 @@ class Leaderboard:
                 }
                 for row in self.rows
             ]
-        ).astype({"tier": "Int64"})
+        )
+        return frame.astype({"tier": "Int64"}) if self.rows else frame
 
     def _columns(self, name: str, cell: Cell) -> dict[str, Any]:
         low, high = cell.intervals.get(self.over, (None, None))
