@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from oodbench.execution import Execution
 from oodbench.method import Method
 from oodbench.plan import Request, dataset_setting
 from oodbench.progress import Progress
+from oodbench.statistics import Over
 from oodbench.study import Study
 from oodbench.workers import Workers
 
@@ -63,11 +64,11 @@ class Result:
         return written
 
     def results(self) -> pd.DataFrame:
-        """Every result row: study x configuration x seed x part x environment."""
+        """Every result row: study x repeat of the search x configuration x seed x part x environment."""
         import pandas as pd
 
         frames = [
-            record.results.assign(method=record.label, setting=study.setting)
+            record.results.assign(method=record.label, setting=study.setting, repeat=study.budget.repeat)
             for study in self.studies
             for record in self.record.records_of([study])
             if record.results is not None
@@ -91,6 +92,8 @@ def run(
     search: str = "random",
     scheduler: str = "none",
     budget: str | float | None = None,
+    repeats: int = 1,
+    price: bool = False,
     device: str = "auto",
     address: str | None = None,
     cpus_per_pack: float = 1.0,
@@ -103,8 +106,15 @@ def run(
 ) -> Result:
     """Tune every method on every dataset with the same budget, open the test environments once, and record it all.
 
+    With `repeats` the whole search is done so often, on the same data, and the board has the spread over searches.
+    With `price` the same search is done again with the oracle's choice, to tell what choosing on validation data costs.
+
     >>> oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9}).leaderboard()
     """
+    if repeats < 1:
+        raise UserError(f"--repeats must be at least 1, not {repeats}.")
+    if price and selector == "oracle":
+        raise UserError("--price compares a choice on validation data with the oracle.\nLeave out --selector oracle.")
     request = Request(
         methods=[methods] if isinstance(methods, str | type) else list(methods),
         datasets=[dataset] if isinstance(dataset, str | type) else list(dataset),
@@ -122,9 +132,11 @@ def run(
         scheduler=scheduler,
         budget=parse_optional(budget, "--budget"),
     )
+    requests = [replace(request, repeat=repeat) for repeat in range(repeats)]
+    requests += [replace(request, selector="oracle")] if price else []
     workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
-    execution = Execution([request], workers, tracking_uri, Path(directory), fresh, progress or Progress())
-    (studies,) = execution.execute()
+    execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
+    studies = [study for some in execution.execute() for study in some]
     undelivered = [parcel.title for parcel in execution.undelivered]
     return Result(studies, execution.failures, execution.record, undelivered)
 
@@ -134,12 +146,16 @@ def leaderboard(
     *,
     settings: Mapping[str, Any] | None = None,
     stability: bool = False,
+    over: Over = "seeds",
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
 ) -> Leaderboard:
-    """The leaderboard of a dataset setting, from everything the record has on it; with stability, if so asked."""
+    """The leaderboard of a dataset setting, from everything the record has on it; with stability, if so asked.
+
+    Tiers and intervals are about other training draws, or with `over="environments"` about other environments.
+    """
     setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory))
-    return compile_leaderboard(setting, records, stability=stability)
+    return compile_leaderboard(setting, records, stability=stability, over=over)
 
 
 def recorded_studies(

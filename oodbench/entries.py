@@ -45,6 +45,7 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
     params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
     params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
     params |= {key: outcome.ledger[key] for key in ("search", "scheduler", "budget_seconds", "complete_trials")}
+    params |= {"repeat": study.budget.repeat}
     params |= {"selector": study.selector, "device": study.setup.device}
     if outcome.selection:
         chosen = study.configurations[outcome.selection.configuration]
@@ -62,6 +63,7 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         "oodbench.dataset": study.dataset_name,
         "oodbench.label": study.label,
         "oodbench.task": study.dataset.task,
+        "oodbench.search": study.search_identity,
         "oodbench.fingerprint": study.training.fingerprint,
         "oodbench.information": ", ".join(study.information),
         "oodbench.notice": study.dataset.notice,
@@ -75,6 +77,8 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         tags["oodbench.test_opened_at"] = outcome.opening.opened_at
         tags["oodbench.test_fingerprint"] = outcome.opening.test_fingerprint
         tags["oodbench.test_opened_before_selection"] = str(outcome.opening.before_selection).lower()
+    if study.budget.repeat:
+        tags["oodbench.repeat_of"] = study.repeat_of
     if outcome.error:
         tags["oodbench.error"] = outcome.error[:4000]
     return tags

@@ -16,6 +16,8 @@ SUMMARY = {
 BESIDES: dict[str, tuple[str, ...]] = {"regression": (), "classification": ("train_accuracy",)}
 """What `summarize` gives too, shown where it is asked for."""
 STABILITY = ("validation_stability", "test_stability", "max_test_stability", "ods", "max_ods")
+MEANS = {"mean_error": "error", "mean_accuracy": "accuracy", "mean_f1": "f1"}
+"""Metrics that are means over the test environments, and of what."""
 HIGHER_IS_BETTER = frozenset({"mean_accuracy", "train_accuracy", "mean_f1", "worst_f1"})
 
 
@@ -44,6 +46,12 @@ def summarize(results: pd.DataFrame, task: Task) -> pd.DataFrame:
         right = (train["accuracy"] * train["rows"]).groupby(train["seed"]).sum()
         summary["train_accuracy"] = right / train.groupby("seed")["rows"].sum()
     return summary
+
+
+def cells_of(results: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A score of the chosen configuration on every test environment: a row per seed, a column per environment."""
+    test = results[results["chosen"] & (results["part"] == "test")]
+    return test.groupby(["seed", "environment"])[column].mean().unstack("environment")
 
 
 def summarize_stability(results: pd.DataFrame) -> pd.DataFrame:

@@ -44,6 +44,7 @@ class Request:
     search: str = "random"
     scheduler: str = "none"
     budget: float | None = None  # seconds a method
+    repeat: int = 0  # of the whole search, on the same data
     variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
 
     def check(self) -> None:
@@ -123,7 +124,7 @@ def dataset_setting(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list[Study]:
-    how = (request.search, request.scheduler, request.budget)
+    how = (request.repeat, request.search, request.scheduler, request.budget)
     budget = Budget(request.trials, request.seeds, request.seed, *how)
     studies = []
     for dataset_name, dataset_class in _resolve("dataset", request.datasets).items():

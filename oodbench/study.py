@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ class Budget:
     trials: int = 20
     seeds: int = 10
     seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
+    repeat: int = 0  # another search on the same data: other configurations, other chance in training
     search: str = "random"  # who proposes configurations
     scheduler: str = "none"  # who stops trainings early
     seconds: float | None = None  # after which no configuration is begun
@@ -138,7 +139,8 @@ class Study:
             return [dict(hparams) for hparams in self.tried]
         if self.whole_space is not None:
             return self.whole_space
-        entropy = (self.budget.seed, *self.method_name.encode())
+        repeat = f" {self.budget.repeat}" if self.budget.repeat else ""  # no method's name has a blank
+        entropy = (self.budget.seed, *(self.method_name + repeat).encode())
         return [draw_configuration(self.space, self.decided, entropy, index) for index in range(self.budget.trials)]
 
     @cached_property
@@ -165,7 +167,7 @@ class Study:
             return [self.configuration_pack(*one) for one in enumerate(self.configurations)]
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
-            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed))
+            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
             for seed in self.seeds
             for index, hparams in enumerate(self.configurations)
         ]
@@ -182,7 +184,7 @@ class Study:
 
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""
-        entropies = {seed: training_entropy(self.method_name, index, seed) for seed in self.seeds}
+        entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
         return Pack(self.identity, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
 
     def search_data(self, seed: int) -> SearchData:
@@ -196,6 +198,16 @@ class Study:
     @cached_property
     def identity(self) -> str:
         """Equal for equal work: the same command finds what an earlier one left."""
+        return hashlib.sha256(f"{self.search_identity} {self.selector}".encode()).hexdigest()[:16]
+
+    @property
+    def repeat_of(self) -> str:
+        """The identity of the study whose search this one repeats."""
+        return replace(self, budget=replace(self.budget, repeat=0)).identity
+
+    @cached_property
+    def search_identity(self) -> str:
+        """Equal for equal trainings, however one of them is chosen."""
         from oodbench import __version__
 
         described = [
@@ -211,7 +223,6 @@ class Study:
             as_dict(self.setup.recipe),
             self.setup.device,
             as_dict(self.budget),
-            self.selector,
             dict(self.fixed),
             self.told,
         ]

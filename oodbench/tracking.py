@@ -34,6 +34,7 @@ CONNECT_SECONDS = 10
 DATABASE = "mlflow.db"
 VERSION = "oodbench.version."
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
+REPEAT_OF = "oodbench.repeat_of"
 
 T = TypeVar("T")
 
@@ -57,6 +58,9 @@ class StudyRecord:
     concluded: str = ""  # the day, in UTC
     versions: Mapping[str, str] = field(default_factory=dict)
     notice: str = ""  # what a reader must know of the data
+    selector: str = ""
+    search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
+    repeat_of: str = ""  # the study whose search this one repeats
 
 
 class Record:
@@ -171,9 +175,12 @@ class Record:
         return wanted & {run.data.tags["oodbench.study"] for run in runs}
 
     def studies(self, setting: str) -> list[StudyRecord]:
-        """The concluded studies on a dataset setting, of each label the newest."""
-        newest = {run.data.tags["oodbench.label"]: run for run in self._concluded(setting)}
-        return [self._read(run) for run in newest.values()]
+        """The concluded studies on a dataset setting, of each label the newest, and then the repeats of these."""
+        runs = self._concluded(setting)
+        newest = {run.data.tags["oodbench.label"]: run for run in runs if REPEAT_OF not in run.data.tags}
+        shown = {run.data.tags["oodbench.study"] for run in newest.values()}
+        repeats = {run.data.tags["oodbench.study"]: run for run in runs if run.data.tags.get(REPEAT_OF) in shown}
+        return [self._read(run) for run in (*newest.values(), *repeats.values())]
 
     def records_of(self, studies: Sequence[Study]) -> list[StudyRecord]:
         """These studies as far as they are concluded, labelled as they are here, in whatever run they were recorded.
@@ -218,6 +225,22 @@ class Record:
                 "`oodbench leaderboard DATASET --json` names the runs."
             )
         return str(found[0])
+
+    def study(self, prefix: str) -> tuple[str, StudyRecord]:
+        """The one study whose run id begins so, and its dataset setting."""
+        run_id = self.find_study(prefix)  # before there is a client, which would create a database
+        run = self.ask(self.client.get_run, run_id)
+        return str(self.ask(self.client.get_experiment, run.info.experiment_id).name), self._read(run)
+
+    def labelled(self, label: str) -> list[tuple[str, StudyRecord]]:
+        """The newest study with that label on every dataset setting that has one."""
+        newest = {
+            setting: run
+            for setting in self.settings()
+            for run in self._concluded(setting)
+            if run.data.tags["oodbench.label"] == label and REPEAT_OF not in run.data.tags
+        }
+        return [(setting, self._read(run)) for setting, run in newest.items()]
 
     def document(self, run_id: str, name: str) -> Any:
         """A JSON artifact of a run, or None where the run has no such artifact."""
@@ -313,6 +336,9 @@ def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFra
         information=tags["oodbench.information"],
         notice=tags.get("oodbench.notice", ""),
         results=results,
+        selector=entry.params["selector"],
+        search=tags.get("oodbench.search", ""),
+        repeat_of=tags.get(REPEAT_OF, ""),
         concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
         versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
     )

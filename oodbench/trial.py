@@ -87,9 +87,10 @@ class PackResult:
         return whole
 
 
-def training_entropy(method: str, configuration: int, seed: int) -> int:
+def training_entropy(method: str, configuration: int, seed: int, repeat: int = 0) -> int:
     """A number for one training's generator, unrelated to every other training's."""
-    sequence = np.random.SeedSequence([seed, configuration, *method.encode()])
+    key = (repeat,) if repeat else ()
+    sequence = np.random.SeedSequence([seed, configuration, *method.encode()], spawn_key=key)
     return int(sequence.generate_state(1, np.uint32)[0])
 
 

@@ -330,13 +330,19 @@ def test_the_record_keeps_the_details_that_the_label_leaves_out(short: tuple[Pat
 
 
 def test_files_are_written_and_the_same_record_gives_the_same_bytes(
-    short: tuple[Path, oodbench.SuiteResult], tmp_path: Path
+    cli: Cli, short: tuple[Path, oodbench.SuiteResult], tmp_path: Path
 ) -> None:
     path, result = short
     written = result.write(tmp_path / "one")
     drawn = ["regression/1/distribution.svg", "regression/2/distribution.svg"]
-    names = ["regression.md", "regression.csv", *drawn, "curve.md", "curve.csv", "curve.svg", "README.md"]
+    names = ["regression.md", "regression.csv", "regression_cells.csv", "regression.tex", *drawn]
+    names += ["curve.md", "curve.csv", "curve_cells.csv", "curve.svg", "README.md"]
     assert [file.relative_to(tmp_path / "one").as_posix() for file in written] == names
+    same = cli("compare", str(tmp_path / "one"), str(tmp_path / "one"), "--json")
+    assert same.code == 0, same.err
+    compared = [(row["setting"], row["method"], row["verdict"]) for row in same.json()["rows"]]
+    assert len(compared) == 6
+    assert {verdict for _, _, verdict in compared} == {"identical"}
     again = oodbench.suite_leaderboards(str(path), mode="short", directory=path.parent / "record")
     again.write(tmp_path / "two")
     for name in names:
@@ -405,7 +411,7 @@ def test_a_suite_of_ones_own_through_the_command_line(
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
     assert " in all" in done.err
-    assert "wrote 6 files" in done.err
+    assert "wrote 9 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")
     assert board.out == done.out

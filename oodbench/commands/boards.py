@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from oodbench.commands.terminal import (
     MethodOption,
     ModeOption,
     OutputOption,
+    OverOption,
     SeedOption,
     SeedsOption,
     SelectorOption,
@@ -23,6 +25,7 @@ from oodbench.commands.terminal import (
     TrackingOption,
     TrialsOption,
     app,
+    check_over,
     errors,
     print_board,
     refuse,
@@ -39,7 +42,11 @@ def leaderboard(
     stability: Annotated[
         bool, typer.Option("--stability", help="Add how stable the chosen models are among sub-populations.")
     ] = False,
-    format: Annotated[str, typer.Option(help="table, md, csv or json.")] = "table",
+    over: OverOption = "seeds",
+    format: Annotated[str, typer.Option(help="table, md, csv, json or latex.")] = "table",
+    cells: Annotated[
+        Path | None, typer.Option("--cells", help="A CSV file for every seed and environment, for `oodbench compare`.")
+    ] = None,
     suite: SuiteOption = None,
     mode: ModeOption = None,
     folder: OutputOption = None,
@@ -63,12 +70,19 @@ def leaderboard(
     from oodbench.report.tables import FORMATS, render
 
     format = "json" if as_json else format
+    claim = check_over(over)
     if format not in FORMATS:
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
     if suite is not None:
-        refuse({"--set": set_, "a dataset as argument": dataset}, "does not go with --suite", "Narrow with --dataset.")
         refuse(
-            {f"--format {format}": format in ("md", "csv")}, "does not go with --suite", "Write files with --output."
+            {"--set": set_, "--cells": cells, "a dataset as argument": dataset},
+            "does not go with --suite",
+            "Narrow with --dataset.",
+        )
+        refuse(
+            {f"--format {format}": format in ("md", "csv", "latex"), "--over": over != "seeds"},
+            "does not go with --suite",
+            "Write files with --output.",
         )
         from oodbench.suiteresult import suite_leaderboards
 
@@ -96,8 +110,15 @@ def leaderboard(
 
     settings = split_assignments(set_ or [], "--set")
     board = compile_board(
-        dataset, settings=settings, stability=stability, tracking_uri=tracking_uri, directory=directory
+        dataset, settings=settings, stability=stability, over=claim, tracking_uri=tracking_uri, directory=directory
     )
+    if cells is not None:
+        from oodbench.scores import scores_of, write_cells
+
+        try:
+            cells.write_text(write_cells(scores_of([board])), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{cells} cannot be written: {error.strerror}.\nName a file in a folder.") from None
     if format == "table":
         print_board(board)
     else:

@@ -71,6 +71,13 @@ def run(
     budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time for each method, e.g. 10m; --trials is then the most.")
     ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Whole searches to do, on the same data: the board shows their spread.")
+    ] = 1,
+    price: Annotated[
+        bool,
+        typer.Option("--price", help="Search again with the oracle's choice: what choosing on validation data costs."),
+    ] = False,
     device: DeviceOption = "auto",
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     cpus_per_pack: Annotated[float, typer.Option(help="CPUs for one pack; torch gets as many threads.")] = 1.0,
@@ -105,6 +112,8 @@ def run(
         "--search": search,
         "--scheduler": scheduler,
         "--budget": budget,
+        "--repeats": repeats != 1,
+        "--price": price,
     }
     if suite is None:
         refuse({"--mode": mode, "--output": folder}, "is for suites", "Name one with --suite.")
@@ -145,6 +154,8 @@ def run(
             search=search or "random",
             scheduler=scheduler or "none",
             budget=budget,
+            repeats=repeats,
+            price=price,
             **common,
         )
         if as_json:

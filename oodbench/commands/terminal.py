@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oodbench.errors import UserError
+from oodbench.errors import UnknownName, UserError
+from oodbench.statistics import OVER, Over
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +66,17 @@ DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
 
+OverOption = Annotated[
+    str, typer.Option("--over", help="What claims are about: other training draws (seeds) or other environments.")
+]
+
 DIRECTORY = Path(".oodbench")
+
+
+def check_over(over: str) -> Over:
+    if over not in OVER:
+        raise UnknownName("unit for --over", over, OVER)
+    return over
 
 
 def print_board(board: Any) -> None:

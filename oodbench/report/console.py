@@ -37,6 +37,9 @@ class ConsoleProgress(Progress):
             f"{sum(study.trainings for study in studies)} trainings on {first.setup.device}",
             highlight=False,
         )
+        searches = 1 + max(study.budget.repeat for study in studies)
+        if searches > 1:
+            self.console.print(f"repeats   {searches} searches, on the same data", highlight=False)
         self.console.print(f"record    {record}", highlight=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.report.latex import latex_table
 from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
+from oodbench.scores import ENDING, scores_of, write_cells
 from oodbench.space import fixed_text
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def write_files(result: SuiteResult, folder: Path) -> list[Path]:
-    """Board by board its Markdown, CSV and figure, then the index."""
+    """Board by board its Markdown, CSV, scores per seed and environment, and LaTeX or figure; then the index."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for board in result.boards:
@@ -24,7 +26,10 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
         figures = _write_figures(board, folder / name) if board.board.figures else []
         shown = [path.relative_to(folder) for path in figures]
         texts = {f"{name}.md": _markdown(board, shown), f"{name}.csv": _frame(board).to_csv(index=False)}
-        if board.board.curve is not None:
+        texts[f"{name}{ENDING}"] = write_cells(scores_of(board.leaderboards))
+        if board.board.curve is None:
+            texts[f"{name}.tex"] = latex_table(board.leaderboards, board.board.title) + "\n"
+        else:
             from oodbench.report.curve import draw_curve
 
             texts[f"{name}.svg"] = draw_curve(board)
@@ -131,7 +136,7 @@ def _index(result: SuiteResult) -> str:
     lines += [line(["board", "dataset settings", "studies", "trials × seeds", "concluded", "files"]), line(["---"] * 6)]
     for board in result.boards:
         name = board.board.name
-        files = [name + ending for ending in (".md", ".csv", *([".svg"] if board.board.curve else []))]
+        files = [name + ending for ending in (".md", ".csv", ENDING, ".svg" if board.board.curve else ".tex")]
         asked = sum(len(leaderboard.rows) for leaderboard in board.leaderboards)
         done = sum(record.results is not None for record in board.records)
         lines.append(

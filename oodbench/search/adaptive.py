@@ -194,7 +194,7 @@ def _optuna(study: Study, defaults_first: bool) -> Any:
         metric="score",
         mode="min",
         points_to_evaluate=[defaults] if defaults_first else None,
-        seed=training_entropy(study.method_name, 0, study.budget.seed),
+        seed=training_entropy(study.method_name, 0, study.budget.seed, study.budget.repeat),
     )
 
 
