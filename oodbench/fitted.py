@@ -18,7 +18,7 @@ from oodbench.models import Model
 from oodbench.recipe import Recipe
 from oodbench.settings import as_dict
 
-CHUNK_ROWS = 512  # the same for any number of models, so that a model's numbers do not depend on the others
+CHUNK_ROWS = 2048  # the same for any number of models, so that a model's numbers do not depend on the others
 CACHE_BYTES = 1_000_000  # of the widest layer's activations; more models than fit take turns
 
 T = TypeVar("T")
