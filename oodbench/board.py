@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from oodbench.ledger import Ledger, find_unequal, refuse_unequal, terms_of
 from oodbench.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
 from oodbench.statistics import differ
 
@@ -62,6 +63,8 @@ class Row:
     information: str
     run_id: str
     failure: str = ""  # why there are no values
+    ledger: Ledger = field(default_factory=Ledger)
+    unequal: str = ""  # in what its terms differ from those of the others: it is marked, and neither best nor tied
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,15 @@ class Leaderboard:
                     "failed_trainings": row.failed_trainings,
                     "information": row.information,
                     "failure": row.failure,
+                    "unequal": row.unequal,
+                    "ledger": asdict(row.ledger),
                     "run_id": row.run_id,
                 }
                 for row in self.rows
             ],
         }
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, ledger: bool = False) -> pd.DataFrame:
         """One row per method, with columns `metric` and `metric_spread`; published figures beside, if there are any."""
         import pandas as pd
 
@@ -110,8 +115,11 @@ class Leaderboard:
                     "trials": row.trials,
                     "seeds": row.seeds,
                     "failed_trainings": row.failed_trainings,
+                    "information": row.information,
                     "failure": row.failure,
+                    "unequal": row.unequal,
                 }
+                | (asdict(row.ledger) if ledger else {})
                 for row in self.rows
             ]
         )
@@ -133,15 +141,21 @@ def compile_leaderboard(
     missing: Sequence[str] = (),
     metrics: Sequence[str] = (),
     stability: bool = False,
+    mixed: bool = False,
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values.
 
-    The metrics are the usual ones of the task unless others are named; the first of them ranks.
+    Studies that differ in budget or data are refused, or marked if they are wanted `mixed`. The metrics are the usual
+    ones of the task unless others are named; the first of them ranks.
     """
     by_label = {record.label: record for record in records}
     tasks = {record.task for record in records}
     metrics = tuple(metrics) or (SUMMARY[tasks.pop()] if tasks else SUMMARY["regression"])
     metrics += STABILITY if stability else ()
+    terms = {label: terms_of(record) for label, record in by_label.items() if record.results is not None}
+    if not mixed:
+        refuse_unequal(setting, terms)
+    unequal = find_unequal(terms)
     per_seed = {
         label: summarize(record.results, record.task).join(summarize_stability(record.results))
         for label, record in by_label.items()
@@ -150,13 +164,15 @@ def compile_leaderboard(
     rows = [
         Row(
             label=label,
-            cells={name: _cell(label, name, per_seed) for name in metrics},
+            cells={name: _cell(label, name, per_seed, unequal) for name in metrics},
             trials=record.trials,
             seeds=record.seeds,
             failed_trainings=record.failed_trainings,
             information=record.information,
             run_id=record.run_id,
             failure="" if record.results is not None else record.reason or record.status.lower(),
+            ledger=record.ledger,
+            unequal=unequal.get(label, ""),
         )
         for label, record in by_label.items()
     ]
@@ -173,12 +189,13 @@ def compile_leaderboard(
     return Leaderboard(setting, metrics, rows, notices)
 
 
-def _cell(label: str, metric: str, per_seed: dict[str, pd.DataFrame]) -> Cell:
+def _cell(label: str, metric: str, per_seed: dict[str, pd.DataFrame], unequal: Container[str]) -> Cell:
     if label not in per_seed or per_seed[label][metric].isna().any():
         return Cell(None, None)
     values = per_seed[label][metric]
     spread = float(values.std(ddof=1)) if len(values) > 1 else None
-    return Cell(float(values.mean()), spread, _mark(label, metric, per_seed))
+    comparable = {name: frame for name, frame in per_seed.items() if name not in unequal}
+    return Cell(float(values.mean()), spread, _mark(label, metric, comparable) if label in comparable else "")
 
 
 def _mark(label: str, metric: str, per_seed: dict[str, pd.DataFrame]) -> Mark:

@@ -6,6 +6,7 @@ OodbenchError
 │   ├── BrokenPlugin         the plug-in is installed but cannot be used
 │   ├── InvalidSetting       a setting or hyper-parameter that does not exist or does not fit its type
 │   ├── MissingInformation   a method needs what the dataset does not tell
+│   ├── UnequalTerms         studies that differ in budget or data are not ranked together
 │   ├── UnusableData         data files are not there, are damaged, or lack what is needed
 │   └── Unreachable          no such device, Ray cluster or tracking server
 └── WorkError            exit code 1: something failed while working
@@ -47,6 +48,10 @@ class InvalidSetting(UserError):
 
 
 class MissingInformation(UserError):
+    pass
+
+
+class UnequalTerms(UserError):
     pass
 
 

@@ -107,6 +107,7 @@ def _gather(
 def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[dict[str, Any]]) -> dict[str, Any]:
     """What the study spent and what it was told."""
     return {
+        "trials_granted": study.budget.trials,
         "trials": len(study.configurations),
         "seeds": study.budget.seeds,
         "trainings": study.trainings,

@@ -104,8 +104,9 @@ class Study:
 
     @property
     def information(self) -> list[str]:
-        """What the method was given besides unlabelled training rows."""
-        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()]
+        """What the method was given besides unlabelled training rows; knowledge may also come by hand."""
+        by_hand = [f"{name}={fixed_text(self.fixed[name])} by hand" for name in self.method.uses if name in self.fixed]
+        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()] + sorted(by_hand)
 
     @property
     def seeds(self) -> list[int]:

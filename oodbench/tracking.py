@@ -26,6 +26,7 @@ from urllib.request import urlopen
 from oodbench.dataset import Task
 from oodbench.entries import configuration_metrics, study_metrics, study_params, study_tags, write_artifacts
 from oodbench.errors import Unreachable, UserError, WorkError
+from oodbench.ledger import Ledger
 from oodbench.outcome import Outcome
 from oodbench.settings import as_dict
 from oodbench.study import Study
@@ -57,6 +58,8 @@ class StudyRecord:
     concluded: str = ""  # the day, in UTC
     versions: Mapping[str, str] = field(default_factory=dict)
     notice: str = ""  # what a reader must know of the data
+    test_fingerprint: str = ""
+    ledger: Ledger = field(default_factory=Ledger)
 
 
 class Record:
@@ -126,9 +129,14 @@ class Record:
         )
         return bool(runs)
 
-    def studies(self, setting: str) -> list[StudyRecord]:
-        """The concluded studies on a dataset setting, of each label the newest."""
-        newest = {run.data.tags["oodbench.label"]: run for run in self._concluded(setting)}
+    def studies(self, setting: str, trials: int | None = None, seeds: int | None = None) -> list[StudyRecord]:
+        """The concluded studies on a dataset setting, with this budget if one is named, of each label the newest."""
+        wanted = {"trials_granted": trials, "seeds": seeds}
+        newest = {
+            run.data.tags["oodbench.label"]: run
+            for run in self._concluded(setting)
+            if all(value is None or run.data.params.get(name) == str(value) for name, value in wanted.items())
+        }
         return [self._read(run) for run in newest.values()]
 
     def records_of(self, studies: Sequence[Study]) -> list[StudyRecord]:
@@ -272,7 +280,7 @@ class Record:
     def _read(self, run: Any) -> StudyRecord:
         import pandas as pd
 
-        tags, results = run.data.tags, None
+        tags, params, metrics, results = run.data.tags, run.data.params, run.data.metrics, None
         if run.info.status == "FINISHED":
             with tempfile.TemporaryDirectory() as folder:
                 results = pd.read_parquet(self.client.download_artifacts(run.info.run_id, "results.parquet", folder))
@@ -283,12 +291,21 @@ class Record:
             task=tags["oodbench.task"],
             status=run.info.status,
             reason=tags.get("oodbench.error", ""),
-            trials=int(run.data.params["trials"]),
-            seeds=int(run.data.params["seeds"]),
-            failed_trainings=int(run.data.metrics["failed_trainings"]),
+            trials=int(params["trials"]),
+            seeds=int(params["seeds"]),
+            failed_trainings=int(metrics["failed_trainings"]),
             fingerprint=tags["oodbench.fingerprint"],
             information=tags["oodbench.information"],
             notice=tags.get("oodbench.notice", ""),
+            test_fingerprint=tags.get("oodbench.test_fingerprint", ""),
+            ledger=Ledger(
+                trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
+                trainings=int(metrics["trainings"]),
+                gradient_steps=int(metrics["gradient_steps"]),
+                row_visits=int(metrics["row_visits"]),
+                seconds=metrics["seconds"],
+                device=params["device"],
+            ),
             results=results,
             concluded=datetime.fromtimestamp(run.info.end_time / 1000, UTC).date().isoformat(),
             versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},

@@ -51,6 +51,7 @@ mark_about = "true share"
 [modes.short]
 about = "Few steps."
 trials = 1
+mixed = true
 [modes.short.methods.irm]
 training = { steps = 20 }
 fix = { penalty = [1, 5], learning_rate = 0.01, weight_decay = 0, anneal = 0 }
@@ -125,6 +126,8 @@ def call(
         ("values = [0.1, 0.5]", "values = [0.1, 0.9]", "method 'fdro': method 'fdro': alpha0=0.9 is outside"),
         ('= "alpha0"', '= "alpha1"', "there is no hyper-parameter 'alpha1'. Did you mean 'alpha0'?"),
         ("[modes.usual]", '[modes.usual.methods.erm]\npreset = "released"', "no preset of method 'erm' 'released'"),
+        ("mixed = true", "", "mode 'short' grants unequal trials on board 'regression': erm 1, irm 2.\nGive all the"),
+        ("mixed = true", "mixed = 1", "modes.short.mixed must be true or false, not 1"),
         ("[modes.usual]", "[modes.usual]\ntrails = 3", "there is no key 'modes.usual.trails'"),
         ("[modes.usual]", "[modes.usual.methods.srm]\ntrials = 3", "modes.usual.methods.srm: the boards it is for"),
         ("[modes.usual]", '[modes.usual.methods.erm]\nmodel = "x"', "modes.usual, method 'erm' on board 'regression'"),
@@ -138,7 +141,7 @@ def test_mistakes_name_the_file_and_the_key(
 ) -> None:
     assert old in SUITE
     write_suite(tmp_path, SUITE.replace(old, new, 1))
-    code, err = call("run", "--suite", "mine.toml")
+    code, err = call("run", "--suite", "mine.toml", *(["--mode", "short"] if "mixed" in old else []))
     assert expected in err
     assert "mine.toml" in err
     assert code == 2

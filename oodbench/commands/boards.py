@@ -13,6 +13,7 @@ from oodbench.commands.terminal import (
     DirectoryOption,
     JsonOption,
     MethodOption,
+    MixedOption,
     ModeOption,
     OutputOption,
     SeedOption,
@@ -39,7 +40,11 @@ def leaderboard(
     stability: Annotated[
         bool, typer.Option("--stability", help="Add how stable the chosen models are among sub-populations.")
     ] = False,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Add what each study spent: trainings, gradient steps, rows, seconds.")
+    ] = False,
     format: Annotated[str, typer.Option(help="table, md, csv or json.")] = "table",
+    mixed: MixedOption = False,
     suite: SuiteOption = None,
     mode: ModeOption = None,
     folder: OutputOption = None,
@@ -56,6 +61,9 @@ def leaderboard(
 ) -> None:
     """Compile the leaderboard of a dataset setting, or the boards of a suite, from the record.
 
+    Of each method the newest study counts, or the newest with so many --trials and --seeds. Studies with unequal
+    budgets or data are not ranked together, unless --mixed.
+
     A suite's studies are found by what they are: give the --trials, --seeds and so on of the run, if it had any.
 
     Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format md[/bold]
@@ -66,7 +74,9 @@ def leaderboard(
     if format not in FORMATS:
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
     if suite is not None:
-        refuse({"--set": set_, "a dataset as argument": dataset}, "does not go with --suite", "Narrow with --dataset.")
+        by_dataset = {"--set": set_, "a dataset as argument": dataset}
+        refuse(by_dataset, "does not go with --suite", "Narrow with --dataset.")
+        refuse({"--ledger": ledger}, "does not go with --suite", "Use --json, which has it.")
         refuse(
             {f"--format {format}": format in ("md", "csv")}, "does not go with --suite", "Write files with --output."
         )
@@ -75,20 +85,21 @@ def leaderboard(
         result = suite_leaderboards(
             suite,
             mode=mode,
-            methods=methods,
-            datasets=datasets,
+            methods=methods or [],
+            datasets=datasets or [],
             trials=trials,
             seeds=seeds,
             seed=seed,
             selector=selector,
             device=device,
+            mixed=mixed,
             tracking_uri=tracking_uri,
             directory=directory,
         )
         show_suite(result, folder, format == "json")
         return
     for_suites: dict[str, object] = {"--mode": mode, "--output": folder, "--method": methods, "--dataset": datasets}
-    for_suites |= {"--trials": trials, "--seeds": seeds, "--seed": seed, "--selector": selector}
+    for_suites |= {"--seed": seed, "--selector": selector}
     refuse(for_suites, "is for suites", "Name one with --suite.")
     if dataset is None:
         raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")
@@ -96,12 +107,19 @@ def leaderboard(
 
     settings = split_assignments(set_ or [], "--set")
     board = compile_board(
-        dataset, settings=settings, stability=stability, tracking_uri=tracking_uri, directory=directory
+        dataset,
+        settings=settings,
+        stability=stability,
+        trials=trials,
+        seeds=seeds,
+        mixed=mixed,
+        tracking_uri=tracking_uri,
+        directory=directory,
     )
     if format == "table":
-        print_board(board)
+        print_board(board, ledger)
     else:
-        print(render(board, format))
+        print(render(board, format, ledger))
 
 
 @app.command()

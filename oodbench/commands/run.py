@@ -15,6 +15,7 @@ from oodbench.commands.terminal import (
     DirectoryOption,
     JsonOption,
     MethodOption,
+    MixedOption,
     ModeOption,
     OutputOption,
     SeedOption,
@@ -62,6 +63,7 @@ def run(
     seed: SeedOption = 0,
     selector: SelectorOption = None,
     device: DeviceOption = "auto",
+    mixed: MixedOption = False,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
@@ -105,7 +107,7 @@ def run(
     if suite is not None:
         from oodbench.suiteresult import run_suite
 
-        result = run_suite(suite, mode=mode, methods=method, datasets=dataset, **common)
+        result = run_suite(suite, mode=mode, methods=method or [], datasets=dataset or [], mixed=mixed, **common)
         show_suite(result, folder, as_json)
     else:
         from oodbench.benchmark import run as run_benchmark
@@ -120,10 +122,11 @@ def run(
             fix=split_assignments(fix or [], "--fix"),
             **common,
         )
+        boards = result.leaderboards(mixed)
         if as_json:
-            print(json.dumps([board.as_dict() for board in result.leaderboards()], indent=2))
+            print(json.dumps([board.as_dict() for board in boards], indent=2))
         else:
-            for board in result.leaderboards():
+            for board in boards:
                 print_board(board)
     if not as_json:
         errors().print(

@@ -61,6 +61,9 @@ SelectorOption = Annotated[
     str | None,
     typer.Option(help="How validation scores choose: mean, worst, or oracle. [dim]\\[default: worst][/dim]"),
 ]
+MixedOption = Annotated[
+    bool, typer.Option("--mixed", help="Show studies with unequal budgets or data on one board, and mark them.")
+]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
@@ -68,13 +71,15 @@ FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or p
 DIRECTORY = Path(".oodbench")
 
 
-def print_board(board: Any) -> None:
-    from oodbench.report.tables import notes, rich_table
+def print_board(board: Any, ledger: bool = False) -> None:
+    from oodbench.report.tables import ledger_table, notes, rich_table
 
-    table, console = rich_table(board), output()
-    if not console.is_terminal:
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
-    console.print(table)
+    console = output()
+    for table in [rich_table(board)] + ([ledger_table(board)] if ledger else []):
+        if not console.is_terminal:
+            widest = console.measure(table, options=console.options.update(width=1000)).maximum
+            console.width = max(console.width, widest)
+        console.print(table)
     for note in notes(board):
         console.print(note, highlight=False, soft_wrap=True)
 

@@ -17,6 +17,8 @@ LEGEND = (
     "value ± spread (sample std over seeds). Bold (★): ahead of every other method by more than the noise over seeds "
     "(paired t-test, 5 %); ≈: tied for the best."
 )
+WHOLE_SPACE = "n of m trials: the search space has no more than n points, and all were tried."
+UNEQUAL = "†: another budget or other data than the other rows, so neither bold nor tied."
 PUBLISHED = "✓: within the published ±; ✗: outside it."
 STABILITY_LEGEND = (
     "DS, ODS: distributional and out-of-distribution stability of the chosen models, in nats; smaller is stabler."
@@ -37,12 +39,15 @@ TITLES = {
 }
 
 
-def render(board: Leaderboard, format: str) -> str:
+LEDGER = ("trainings", "gradient steps", "row visits", "seconds", "device")
+
+
+def render(board: Leaderboard, format: str, ledger: bool = False) -> str:
     """Text in one of the formats that programs and papers take."""
     if format == "md":
-        return _markdown(board)
+        return _markdown(board, ledger)
     if format == "csv":
-        return board.frame().to_csv(index=False).rstrip("\n")
+        return board.frame(ledger).to_csv(index=False).rstrip("\n")
     if format == "json":
         return json.dumps(board.as_dict(), indent=2)
     raise UnknownName("format", format, FORMATS)
@@ -64,13 +69,40 @@ def rich_table(board: Leaderboard) -> Table:
     return table
 
 
+def ledger_table(board: Leaderboard) -> Table:
+    """What each study spent."""
+    from rich.table import Table
+
+    table = Table(title=f"{board.setting}: ledger", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for title in LEDGER:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in board.rows:
+        table.add_row(row.label, *_spent(row))
+    return table
+
+
+def _spent(row: Row) -> list[str]:
+    spent = row.ledger
+    counts = [f"{count:,}" for count in (spent.trainings, spent.gradient_steps, spent.row_visits)]
+    return [*counts, f"{spent.seconds:,.1f}", spent.device or "–"]
+
+
 def notes(board: Leaderboard) -> list[str]:
-    """What must be known of the data, and why cells are empty."""
-    return [*board.notices, *(f"{row.label}: {row.failure}" for row in board.rows if row.failure)]
+    """What must be known of the data, why cells are empty, and in what rows are unequal."""
+    return [
+        *board.notices,
+        *(f"{row.label}: {row.failure}" for row in board.rows if row.failure),
+        *(f"† {row.label}: {row.unequal}" for row in board.rows if row.unequal),
+    ]
 
 
 def legend(board: Leaderboard) -> str:
     parts = [LEGEND]
+    if any(row.trials < row.ledger.trials_granted for row in board.rows):
+        parts.append(WHOLE_SPACE)
+    if any(row.unequal for row in board.rows):
+        parts.append(UNEQUAL)
     if any(board.has_published(metric) for metric in board.metrics):
         parts.append(PUBLISHED)
     if set(STABILITY) & set(board.metrics):
@@ -78,8 +110,12 @@ def legend(board: Leaderboard) -> str:
     return " ".join(parts)
 
 
-def _markdown(board: Leaderboard) -> str:
-    return "\n".join([markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))])
+def _markdown(board: Leaderboard, ledger: bool) -> str:
+    lines = [markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))]
+    if ledger:
+        lines += ["", line(["method", *LEDGER]), line(["---", *["---:"] * len(LEDGER)])]
+        lines += [line([row.label, *_spent(row)]) for row in board.rows]
+    return "\n".join(lines)
 
 
 def markdown_table(board: Leaderboard) -> str:
@@ -130,7 +166,9 @@ def _text(row: Row, cell: Cell, bold: str) -> str:
 
 
 def _budget(row: Row) -> str:
-    return f"{row.trials} × {row.seeds}"
+    granted = row.ledger.trials_granted
+    tried = f"{row.trials} of {granted}" if row.trials < granted else f"{row.trials}"
+    return f"{tried} × {row.seeds}" + (" †" if row.unequal else "")
 
 
 def _failures(row: Row) -> str:
