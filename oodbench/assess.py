@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oodbench.dataset import Environment
-from oodbench.errors import TrainingFailed
+from oodbench.errors import one_line
 from oodbench.metrics import score
 from oodbench.stability import ALPHA0, Description, describe, ood_stability, worst_subpopulation
 
@@ -108,8 +108,8 @@ def _look(
         worst = worst_subpopulation(model, rows, alpha0)
         description = describe(model, rows, worst, study.dataset.columns)
         ods = ood_stability(model, train, rows) if part == "test" else math.nan
-    except TrainingFailed as error:  # the model has its scores; this is one thing less to say of it
-        return Assessment(seed, part, rows.name, len(rows), failure=str(error))
+    except (Exception, SystemExit) as error:  # the model has its scores; this is one thing less to say of it
+        return Assessment(seed, part, rows.name, len(rows), failure=one_line(error))
     return Assessment(seed, part, rows.name, len(rows), worst.divergence, ods, description)
 
 

@@ -81,3 +81,9 @@ class StudyFailed(WorkError):
 
 class Interrupted(WorkError):
     exit_code = 130
+
+
+def one_line(error: BaseException) -> str:
+    """What became of somebody else's code, for the record: ours speak for themselves, others need their type."""
+    text = " ".join(str(error).split()) or "no message"
+    return text if isinstance(error, OodbenchError) else f"{type(error).__name__}: {text}"

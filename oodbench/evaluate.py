@@ -69,7 +69,7 @@ def _score_all(
     rows = []
     scores = score_together(models, environment, study.dataset.task, study.dataset.classes)
     for configuration, found in zip(configurations, scores, strict=True):
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
         rows.append(where | {"rows": len(environment)} | found)

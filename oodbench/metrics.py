@@ -30,23 +30,23 @@ HIGHER_IS_BETTER = frozenset({"mean_accuracy", "train_accuracy", "mean_f1", "wor
 def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
     """Loss and error of a predictor; accuracy and F1 too for classification. The error is the MSE or 1 - accuracy."""
     (found,) = score_together([predictor], environment, task, classes)
-    if isinstance(found, Exception):
+    if isinstance(found, BaseException):
         raise found
     return found
 
 
 def score_together(
     predictors: Sequence[Predictor], environment: Environment, task: Task, classes: int
-) -> list[dict[str, float] | Exception]:
+) -> list[dict[str, float] | BaseException]:
     """The scores of every predictor, or why it has none. Trained models of one shape pass over the rows together."""
     from oodbench.fitted import FittedModel, forward_together
 
-    found: dict[int, dict[str, float] | Exception] = {}
+    found: dict[int, dict[str, float] | BaseException] = {}
 
     def note(position: int, ask: Callable[[], tuple[NDArray[Any], NDArray[np.float64] | None]]) -> None:
         try:
             found[position] = _values(*ask(), environment, task, classes)
-        except Exception as error:  # one predictor's fault is not the others'
+        except (Exception, SystemExit) as error:  # one predictor's fault is not the others'
             found[position] = error
 
     alike: dict[Any, list[tuple[int, FittedModel]]] = {}
@@ -63,8 +63,16 @@ def score_together(
 
 
 def _ask(predictor: Predictor, environment: Environment) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    """Its answers about rows of its own: whatever it does to them, the next predictor is asked about the originals."""
     losses = getattr(predictor, "losses", None)
-    return np.asarray(predictor.predict(environment.x)), losses and losses(environment.x, environment.y)
+    predicted = np.asarray(predictor.predict(_copy(environment.x)))
+    return predicted, losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def _values(
@@ -74,15 +82,21 @@ def _values(
         raise TrainingFailed(
             f"predict returned shape {predicted.shape} for {len(environment)} rows; it must be ({len(environment)},)"
         )
-    if predicted.dtype.kind not in "iufb" or not np.isfinite(predicted).all():
+    if predicted.dtype.kind not in "iufb":
+        raise TrainingFailed(f"predict returned values of type {predicted.dtype}, which are not real numbers")
+    if not np.isfinite(predicted).all():
         raise TrainingFailed("predict returned values that are not finite numbers: the training diverged")
     if task == "regression":
-        values = {"error": float(np.mean((predicted - environment.y) ** 2))}
+        with np.errstate(over="ignore"):  # found below
+            values = {"error": float(np.mean((predicted - environment.y) ** 2))}
     else:
+        odd = predicted[(predicted < 0) | (predicted >= classes) | (predicted != np.floor(predicted))]
+        if len(odd):
+            raise TrainingFailed(f"predict returned {odd[0]}, which is no class from 0 to {classes - 1}")
         accuracy = float(np.mean(predicted == environment.y))
         values = {"error": 1 - accuracy, "accuracy": accuracy, "f1": f1(environment.y, predicted, classes)}
     values["loss"] = values["error"] if losses is None else float(np.mean(losses))
-    if not np.isfinite(values["loss"]):
+    if not (np.isfinite(values["loss"]) and np.isfinite(values["error"])):
         raise TrainingFailed("the loss is not finite: the training diverged")
     return values
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from oodbench.assess import Stability, assess
-from oodbench.errors import StudyFailed, TrainingFailed
+from oodbench.errors import one_line
 from oodbench.evaluate import Opening, open_test
 from oodbench.select import Selection, select
 from oodbench.study import Study
@@ -69,11 +69,11 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, st
             selection = select(_frame(rows), study.selector, seeds)
             store.write_json("selection.json", selection.as_dict())
             tested, opening, opened = open_test(study, predictors, [selection.configuration], before_selection=False)
-    except (StudyFailed, TrainingFailed) as error:
-        reason = f"{error}; first failure: {failures[0]['reason']}" if failures else str(error)
+        models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
+        stability = assess(study, models, selection.configuration, opened)
+    except (Exception, SystemExit) as error:  # predictors and test data are somebody else's code
+        reason = one_line(error) + (f"; first failure: {failures[0]['reason']}" if failures else "")
         return Outcome(study, _frame(rows), failures, ledger, started, error=reason)
-    models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
-    stability = assess(study, models, selection.configuration, opened)
     results = _frame([*rows, *tested, *stability.pooled])
     results["chosen"] = results["configuration"] == selection.configuration
     results = stability.join(results)

@@ -23,7 +23,9 @@ class PackStore:
         self.study = study
 
     def save(self, pack: Pack, result: PackResult) -> None:
-        write_atomically(self.folder / f"pack-{pack.index:05d}.pickle", pickle.dumps(result))
+        import cloudpickle
+
+        write_atomically(self.folder / f"pack-{pack.index:05d}.pickle", cloudpickle.dumps(result))
 
     def load(self) -> dict[int, PackResult]:
         """Results by pack number. A file that cannot be read is as good as none: its pack runs again."""

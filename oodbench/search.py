@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from oodbench.errors import Interrupted, Unreachable
+from oodbench.errors import Interrupted, Unreachable, one_line
 from oodbench.method import Method
 from oodbench.trial import Pack, PackResult, Setup
 from oodbench.worker import run_pack
@@ -98,6 +98,9 @@ def run_jobs(jobs: Sequence[Job], on_result: Callable[[Pack, PackResult], None])
     import ray
     from ray import tune
 
+    jobs = _sendable(jobs, on_result)
+    if not jobs:
+        return
     # what is the same for several packs is stored once
     stored = {
         id(data): ray.put(data) for data in {id(part): part for job in jobs for part in job.data.values()}.values()
@@ -142,6 +145,22 @@ def run_jobs(jobs: Sequence[Job], on_result: Callable[[Pack, PackResult], None])
         raise Interrupted(f"stopped with {len(arrived)} of {len(placed)} packs finished.")
 
 
+def _sendable(jobs: Sequence[Job], on_result: Callable[[Pack, PackResult], None]) -> list[Job]:
+    """The jobs whose method can travel to a worker; the others have failed."""
+    import cloudpickle
+
+    faults: dict[int, str] = {}
+    for method in {id(job.method): job.method for job in jobs}.values():
+        try:
+            cloudpickle.dumps(method)
+        except Exception as error:
+            faults[id(method)] = f"the method cannot be sent to a worker: {one_line(error)}"
+    for job in jobs:
+        if id(job.method) in faults:
+            on_result(job.pack, _failed(job, faults[id(job.method)]))
+    return [job for job in jobs if id(job.method) not in faults]
+
+
 def _train(config: dict[str, Any], jobs: Sequence[Job]) -> None:
     """The Tune trainable: one pack."""
     import ray
@@ -154,6 +173,7 @@ def _train(config: dict[str, Any], jobs: Sequence[Job]) -> None:
     seal_test_data()
     keep_freed_memory()
     torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float32)  # the method of an earlier pack may have changed it
     job = jobs[config["number"]]
     data = {seed: ray.get(job.data[seed]) for seed in job.pack.seeds}
     tune.report({"pack": run_pack(job.method, job.pack, data, job.setup)})
@@ -199,7 +219,10 @@ def _check_speaks_grpc(connection: socket.socket) -> None:
 
 def _lost(job: Job, error: Exception) -> PackResult:
     last_line = str(error).strip().rpartition("\n")[2]
-    reason = f"the worker failed {RETRIES + 1} times: {last_line}"
+    return _failed(job, f"the worker failed {RETRIES + 1} times: {last_line}")
+
+
+def _failed(job: Job, reason: str) -> PackResult:
     trials = range(len(job.pack.trials))
     return PackResult([None for _ in trials], [], dict.fromkeys(trials, reason), device=job.setup.device)
 
@@ -217,6 +240,7 @@ def _quieten() -> None:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Tune prints banners at any verbosity."""
+    """Tune prints banners at any verbosity, and the traceback of every worker that dies."""
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     with contextlib.redirect_stdout(io.StringIO()):
         yield

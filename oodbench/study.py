@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from oodbench.dataset import Dataset, fault_in, fingerprint
-from oodbench.errors import MissingInformation
+from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.method import Method, TrainingRows
 from oodbench.settings import as_dict, changed
 from oodbench.space import Fixed, Value, draw_configuration, enumerate_configurations, fixed_text, restrict
@@ -39,6 +39,10 @@ class SharedData:
         for seed in seeds:
             self._check(fault_in("training", self.train[seed], dataset))
             self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
+        for part, make in (("training", dataset.train), ("validation", dataset.validation)):
+            first = self.train if part == "training" else self.validation
+            if fingerprint(make(seeds[0])) != fingerprint(first[seeds[0]]):
+                raise ValueError(f"{part} data differ from call to call for the same seed: use self.rng(seed, part)")
         self.fingerprint = fingerprint(
             environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
@@ -88,8 +92,16 @@ class Study:
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
                 f"training environment.\nChoose a dataset with several, or a method that needs none."
             )
-        for seed in self.seeds:
-            self.method.check(self.search_data(seed).train, self.configurations[0])
+        try:
+            for seed in self.seeds:
+                self.method.check(self.search_data(seed).train, self.configurations[0])
+            _ = self.packs
+        except OodbenchError:
+            raise
+        except Exception as error:
+            raise BrokenPlugin(
+                f"method {self.method_name!r} cannot be set up on {self.dataset_name!r}: {one_line(error)}."
+            ) from error
 
     @cached_property
     def told(self) -> dict[str, Value]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +63,32 @@ def cli(tmp_path: Path) -> Callable[..., Done]:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment that sees the project and its dependencies through a path file."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    site = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
+    # addsitedir, not a bare path: it also follows the path files of an editable install
+    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (Path(site.strip()) / "below.pth").write_text(line)
+    return python
+
+
+@pytest.fixture(scope="session")
+def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
+    """Build distributions and install them into that environment."""
+
+    def install(*sources: Path) -> None:
+        work = tmp_path_factory.mktemp("source")  # the build leaves nothing in the source tree
+        copies = [shutil.copytree(source, work / source.name) for source in sources]
+        command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
+        subprocess.run([*command, *copies], check=True, capture_output=True, timeout=120)
+
+    return install
 
 
 @pytest.fixture

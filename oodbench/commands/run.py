@@ -29,6 +29,7 @@ from oodbench.commands.terminal import (
     errors,
     print_board,
     refuse,
+    results_only,
     show_suite,
 )
 from oodbench.settings import split_assignments
@@ -107,21 +108,23 @@ def run(
     if suite is not None:
         from oodbench.suiteresult import run_suite
 
-        result = run_suite(suite, mode=mode, methods=method or [], datasets=dataset or [], mixed=mixed, **common)
+        with results_only():
+            result = run_suite(suite, mode=mode, methods=method or [], datasets=dataset or [], mixed=mixed, **common)
         show_suite(result, folder, as_json)
     else:
         from oodbench.benchmark import run as run_benchmark
 
-        result = run_benchmark(
-            method or [],
-            dataset or [],
-            settings=split_assignments(set_ or [], "--set"),
-            model=model,
-            model_settings=split_assignments(set_model or [], "--set-model"),
-            training=split_assignments(set_training or [], "--set-training"),
-            fix=split_assignments(fix or [], "--fix"),
-            **common,
-        )
+        with results_only():
+            result = run_benchmark(
+                method or [],
+                dataset or [],
+                settings=split_assignments(set_ or [], "--set"),
+                model=model,
+                model_settings=split_assignments(set_model or [], "--set-model"),
+                training=split_assignments(set_training or [], "--set-training"),
+                fix=split_assignments(fix or [], "--fix"),
+                **common,
+            )
         boards = result.leaderboards(mixed)
         if as_json:
             print(json.dumps([board.as_dict() for board in boards], indent=2))

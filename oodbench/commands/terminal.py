@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,6 +104,13 @@ def refuse(options: Mapping[str, object], reason: str, remedy: str) -> None:
     given = [name for name, value in options.items() if value]
     if given:
         raise UserError(f"{given[0]} {reason}.\n{remedy}")
+
+
+@contextlib.contextmanager
+def results_only() -> Iterator[None]:
+    """Whatever is printed in here goes to standard error: standard output is for results, and plug-ins talk."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def output() -> Console:
