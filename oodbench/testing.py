@@ -51,7 +51,7 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
     """(plug-in, what was checked, what is wrong or None) for every plug-in of an installed distribution."""
     try:
         name = distribution(package).name
-    except PackageNotFoundError:
+    except (PackageNotFoundError, ValueError):  # no name at all is a ValueError
         raise UserError(f"no distribution {package!r} is installed.\nInstall it first: pip install -e PATH.") from None
     found = [
         load(kind, point.name)

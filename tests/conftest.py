@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("long", max_examples=2500)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -89,6 +91,24 @@ def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         subprocess.run([*command, *copies], check=True, capture_output=True, timeout=120)
 
     return install
+
+
+@pytest.fixture(scope="session")
+def write_suite() -> Callable[..., Path]:
+    """Put a suite and its published figures into a folder: those of these tests, or others."""
+    here = Path(__file__).parent
+
+    def write(folder: Path, text: str = "", figures: str = "") -> Path:
+        (folder / "mine.toml").write_text(text or (here / "suite.toml").read_text())
+        (folder / "figures.csv").write_text(figures or (here / "figures.csv").read_text())
+        return folder / "mine.toml"
+
+    return write
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path, write_suite: Callable[..., Path]) -> Path:
+    return write_suite(tmp_path)
 
 
 @pytest.fixture
