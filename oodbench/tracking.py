@@ -66,6 +66,8 @@ class Record:
     """A tracking server, or the embedded database under `directory` where no server is named."""
 
     def __init__(self, tracking_uri: str | None, directory: Path) -> None:
+        if tracking_uri is not None and not tracking_uri.strip():
+            raise Unreachable("--tracking-uri is empty.\nName a server, or leave it out to use the embedded database.")
         self.directory = directory.resolve()
         self.embedded = tracking_uri is None
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"

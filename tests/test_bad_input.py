@@ -6,19 +6,22 @@ more values (tests/faults).
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from oodbench.cli import app
-from oodbench.errors import OodbenchError
+from oodbench.cli import app, main
 
 QUICK = settings(
     max_examples=max(3, settings.default.max_examples // 25),
@@ -78,13 +81,18 @@ class Ended:
 
 def call(arguments: list[str]) -> Ended:
     """What `oodbench ...` comes to; anything that would be a traceback is raised here."""
-    result = CliRunner().invoke(app, arguments)
-    error = result.exception
-    if isinstance(error, OodbenchError):
-        return Ended(error.exit_code, result.stdout, str(error))
-    if error is not None and not isinstance(error, SystemExit):
-        raise error
-    return Ended(result.exit_code, result.stdout, result.stderr)
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", ["oodbench", *arguments]),
+        mock.patch.object(gc, "freeze"),  # of a process that ends, which this one does not
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ending:
+            code = int(ending.code or 0)
+    return Ended(code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
