@@ -6,15 +6,14 @@ The driver does this after the selection, with the test environments that the se
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from oodbench.dataset import Environment
 from oodbench.errors import one_line
-from oodbench.metrics import score
+from oodbench.scoring import score
 from oodbench.stability import ALPHA0, Description, describe, ood_stability, worst_subpopulation
 
 if TYPE_CHECKING:
@@ -23,9 +22,12 @@ if TYPE_CHECKING:
     from oodbench.method import Predictor
     from oodbench.study import Study
 
-MOST_ROWS = 5_000  # of an environment; of larger ones so many are drawn
+MOST_ROWS = 2_500  # of an environment; of larger ones so many are drawn
 MOST_TEST_ROWS = 40_000  # of all test environments of a seed; with many of them, each gets its part of that
+MOST_LOOKS = 100  # for the worst sub-population of a test environment; with many, the first seeds' models only
 MOST_COLUMNS = 20  # in a description
+
+NOT_LOOKED = "not looked for: with so many test environments, only with the models of the first seeds"
 
 
 @dataclass(frozen=True)
@@ -69,22 +71,28 @@ def assess(
     study: Study,
     models: Mapping[int, Predictor],
     configuration: int,
-    opened: Mapping[int, Sequence[Environment]],
+    test: Mapping[int, Sequence[Environment]],
 ) -> Stability:
-    """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one."""
+    """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one.
+
+    `test` has, by seed, rows drawn from the test environments when they were opened.
+    """
     told = study.dataset.facts.get("alpha0", ALPHA0)
     alpha0 = told if 0 < told <= 0.5 else ALPHA0
     found, pooled = [], []
-    for seed, model in models.items():
-        most = min(MOST_ROWS, MOST_TEST_ROWS // len(opened[seed]))
-        train = _rows(study, "training", study.training.train[seed], MOST_ROWS)
+    for number, (seed, model) in enumerate(models.items()):
+        train = _some_rows(study, Environment.pooled("training", study.training.train[seed]))
         validation = study.training.validation[seed]
-        together = Environment(
-            "validation", np.concatenate([one.x for one in validation]), np.concatenate([one.y for one in validation])
-        )
-        for part, environment in _parts(together, validation, opened[seed]):
-            rows = _rows(study, environment.name, [environment], most if part == "test" else MOST_ROWS)
-            found.append(_look(study, model, seed, part, rows, train, alpha0))
+        together = Environment.pooled("validation", validation)
+        look = partial(_look, study, model, seed, train, alpha0)
+        pooled_look = look("pooled", _some_rows(study, together))
+        found.append(pooled_look)
+        if len(validation) == 1:
+            found.append(replace(pooled_look, part="validation", environment=validation[0].name))
+        else:
+            found += [look("validation", _some_rows(study, environment)) for environment in validation]
+        closely = number == 0 or (number + 1) * len(test[seed]) <= MOST_LOOKS
+        found += [look("test", _some_rows(study, environment), closely) for environment in test[seed]]
         pooled.append(
             {"configuration": configuration, "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
@@ -93,33 +101,34 @@ def assess(
     return Stability(alpha0, found, pooled)
 
 
-def _parts(
-    pooled: Environment, validation: Sequence[Environment], test: Sequence[Environment]
-) -> Iterator[tuple[str, Environment]]:
-    yield "pooled", pooled
-    yield from (("validation", environment) for environment in validation)
-    yield from (("test", environment) for environment in test)
-
-
 def _look(
-    study: Study, model: Predictor, seed: int, part: str, rows: Environment, train: Environment, alpha0: float
+    study: Study,
+    model: Predictor,
+    seed: int,
+    train: Environment,
+    alpha0: float,
+    part: str,
+    rows: Environment,
+    closely: bool = True,
 ) -> Assessment:
+    """`closely`: for the worst sub-population too, which takes a hundred times longer than the whole."""
+    seen = Assessment(seed, part, rows.name, len(rows))
     try:
-        worst = worst_subpopulation(model, rows, alpha0)
-        description = describe(model, rows, worst, study.dataset.columns)
-        ods = ood_stability(model, train, rows) if part == "test" else math.nan
+        if part == "test":
+            seen = replace(seen, ods=ood_stability(model, train, rows))
+        if closely:
+            worst = worst_subpopulation(model, rows, alpha0)
+            description = describe(model, rows, worst, study.dataset.columns)
+            seen = replace(seen, stability=worst.divergence, worst=description)
     except (Exception, SystemExit) as error:  # the model has its scores; this is one thing less to say of it
-        return Assessment(seed, part, rows.name, len(rows), failure=one_line(error))
-    return Assessment(seed, part, rows.name, len(rows), worst.divergence, ods, description)
+        return replace(seen, failure=one_line(error))
+    return seen if closely else replace(seen, failure=NOT_LOOKED)
 
 
-def _rows(study: Study, name: str, environments: Sequence[Environment], most: int) -> Environment:
-    """The environments' rows together, at most so many of them, always the same."""
-    x, y = np.concatenate([one.x for one in environments]), np.concatenate([one.y for one in environments])
-    if len(y) > most:
-        drawn = np.sort(np.random.default_rng(0).choice(len(y), most, replace=False))
-        x, y = x[drawn], y[drawn]
-    return Environment(name, x, y.astype(np.float64) if study.dataset.task == "regression" else y)
+def _some_rows(study: Study, environment: Environment) -> Environment:
+    """Rows that are few enough, with values that say what the task is: floats are regression."""
+    rows = environment.draw(MOST_ROWS)
+    return rows if study.dataset.task == "classification" else replace(rows, y=rows.y.astype(float))
 
 
 def _plain(assessment: Assessment) -> dict[str, Any]:

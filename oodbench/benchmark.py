@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board import Leaderboard, compile_leaderboard
 from oodbench.dataset import Dataset
+from oodbench.duration import parse_optional
 from oodbench.errors import UserError
 from oodbench.execution import Execution
 from oodbench.method import Method
 from oodbench.plan import Request, dataset_setting
 from oodbench.progress import Progress
+from oodbench.statistics import Over
 from oodbench.study import Study
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,11 +29,12 @@ DIRECTORY = Path(".oodbench")
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run came to. Everything in it is read back from the record."""
+    """What a run came to. Everything in it is read back from the record, or from the outbox while that is away."""
 
     studies: list[Study]
     failures: dict[str, str]  # study label @ setting -> why it has no result
     record: Record
+    undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
 
     def leaderboards(self, mixed: bool = False) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""
@@ -61,11 +65,11 @@ class Result:
         return written
 
     def results(self) -> pd.DataFrame:
-        """Every result row: study x configuration x seed x part x environment."""
+        """Every result row: study x repeat of the search x configuration x seed x part x environment."""
         import pandas as pd
 
         frames = [
-            record.results.assign(method=record.label, setting=study.setting)
+            record.results.assign(method=record.label, setting=study.setting, repeat=study.budget.repeat)
             for study in self.studies
             for record in self.record.records_of([study])
             if record.results is not None
@@ -86,8 +90,16 @@ def run(
     seeds: int = 10,
     seed: int = 0,
     selector: str = "worst",
+    search: str = "random",
+    scheduler: str = "none",
+    budget: str | float | None = None,
+    repeats: int = 1,
+    price: bool = False,
     device: str = "auto",
     address: str | None = None,
+    cpus_per_pack: float = 1.0,
+    gpus_per_pack: float | None = None,
+    trial_timeout: str | float | None = None,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
     fresh: bool = False,
@@ -95,8 +107,15 @@ def run(
 ) -> Result:
     """Tune every method on every dataset with the same budget, open the test environments once, and record it all.
 
+    With `repeats` the whole search is done so often, on the same data, and the board has the spread over searches.
+    With `price` the same search is done again with the oracle's choice, to tell what choosing on validation data costs.
+
     >>> oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9}).leaderboard()
     """
+    if repeats < 1:
+        raise UserError(f"--repeats must be at least 1, not {repeats}.")
+    if price and selector == "oracle":
+        raise UserError("--price compares a choice on validation data with the oracle.\nLeave out --selector oracle.")
     request = Request(
         methods=[methods] if isinstance(methods, str | type) else list(methods),
         datasets=[dataset] if isinstance(dataset, str | type) else list(dataset),
@@ -110,10 +129,17 @@ def run(
         seed=seed,
         selector=selector,
         device=device,
+        search=search,
+        scheduler=scheduler,
+        budget=parse_optional(budget, "--budget"),
     )
-    execution = Execution([request], address, tracking_uri, Path(directory), fresh, progress or Progress())
-    (studies,) = execution.execute()
-    return Result(studies, execution.failures, execution.record)
+    requests = [replace(request, repeat=repeat) for repeat in range(repeats)]
+    requests += [replace(request, selector="oracle")] if price else []
+    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
+    studies = [study for some in execution.execute() for study in some]
+    undelivered = [parcel.title for parcel in execution.undelivered]
+    return Result(studies, execution.failures, execution.record, undelivered)
 
 
 def leaderboard(
@@ -121,6 +147,7 @@ def leaderboard(
     *,
     settings: Mapping[str, Any] | None = None,
     stability: bool = False,
+    over: Over = "seeds",
     trials: int | None = None,
     seeds: int | None = None,
     mixed: bool = False,
@@ -129,10 +156,11 @@ def leaderboard(
 ) -> Leaderboard:
     """The leaderboard of a dataset setting, from everything the record has on it, or has with so many trials and seeds.
 
-    Studies that differ in budget or data are shown together only if `mixed`.
+    Studies that differ in budget or data are shown together only if `mixed`. Tiers and intervals are about other
+    training draws, or with `over="environments"` about other environments.
     """
     setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory), trials, seeds)
-    return compile_leaderboard(setting, records, stability=stability, mixed=mixed)
+    return compile_leaderboard(setting, records, stability=stability, over=over, mixed=mixed)
 
 
 def recorded_studies(

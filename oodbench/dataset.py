@@ -49,6 +49,20 @@ class Environment:
     def __len__(self) -> int:
         return len(self.y)
 
+    def draw(self, most: int) -> Environment:
+        """At most so many of its rows, always the same."""
+        if len(self) <= most:
+            return self
+        drawn = np.sort(np.random.default_rng(0).choice(len(self), most, replace=False))
+        return Environment(self.name, self.x[drawn], self.y[drawn])
+
+    @classmethod
+    def pooled(cls, name: str, environments: Sequence[Environment]) -> Environment:
+        """The rows of several together."""
+        return cls(
+            name, np.concatenate([one.x for one in environments]), np.concatenate([one.y for one in environments])
+        )
+
 
 class Dataset(ABC):
     """What an author writes: a frozen dataclass whose fields are the settings, and three lists of environments.

@@ -6,6 +6,7 @@ import json
 import math
 import platform
 import subprocess
+from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -44,6 +45,8 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
     params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
     params |= {"trials_granted": study.budget.trials}
     params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
+    params |= {key: outcome.ledger[key] for key in ("search", "scheduler", "budget_seconds", "complete_trials")}
+    params |= {"repeat": study.budget.repeat}
     params |= {"selector": study.selector, "device": study.setup.device}
     if outcome.selection:
         chosen = study.configurations[outcome.selection.configuration]
@@ -61,6 +64,7 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         "oodbench.dataset": study.dataset_name,
         "oodbench.label": study.label,
         "oodbench.task": study.dataset.task,
+        "oodbench.search": study.search_identity,
         "oodbench.fingerprint": study.training.fingerprint,
         "oodbench.information": ", ".join(study.information),
         "oodbench.notice": study.dataset.notice,
@@ -74,23 +78,26 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         tags["oodbench.test_opened_at"] = outcome.opening.opened_at
         tags["oodbench.test_fingerprint"] = outcome.opening.test_fingerprint
         tags["oodbench.test_opened_before_selection"] = str(outcome.opening.before_selection).lower()
+    if study.budget.repeat:
+        tags["oodbench.repeat_of"] = study.repeat_of
     if outcome.error:
         tags["oodbench.error"] = outcome.error[:4000]
     return tags
 
 
-def configuration_metrics(outcome: Outcome, configuration: int) -> tuple[dict[str, float], bool]:
-    failed = sum(failure["configuration"] == configuration for failure in outcome.failures)
-    results = outcome.results
-    scores = results[(results["part"] == "validation") & (results["configuration"] == configuration)]
-    metrics = {"failed_trainings": float(failed)}
-    if not scores.empty:
-        by_seed = scores.groupby("seed")["error"]
-        metrics["validation_mean_error"] = float(by_seed.mean().mean())
-        metrics["validation_worst_error"] = float(by_seed.max().mean())
+def configuration_metrics(outcome: Outcome) -> list[dict[str, float]]:
+    """Of every configuration, in their order."""
+    failed = Counter(failure["configuration"] for failure in outcome.failures)
+    metrics = [{"failed_trainings": float(failed[index])} for index in range(len(outcome.study.configurations))]
+    scores = outcome.results[outcome.results["part"] == "validation"]
+    by_seed = scores.groupby(["configuration", "seed"])["error"].agg(["mean", "max"])
+    for index, row in by_seed.groupby("configuration").mean().iterrows():
+        of_one = metrics[int(str(index))]
+        of_one |= {"validation_mean_error": float(row["mean"]), "validation_worst_error": float(row["max"])}
     if outcome.selection:
-        metrics["chosen"] = float(outcome.selection.configuration == configuration)
-    return {key: value for key, value in metrics.items() if math.isfinite(value)}, failed > 0
+        for index, of_one in enumerate(metrics):
+            of_one["chosen"] = float(outcome.selection.configuration == index)
+    return [{key: value for key, value in of_one.items() if math.isfinite(value)} for of_one in metrics]
 
 
 def write_artifacts(outcome: Outcome, folder: Path) -> None:

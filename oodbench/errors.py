@@ -13,6 +13,8 @@ OodbenchError
     ├── TrainingFailed       one training has no usable result
     ├── SealedError          test data was asked for before the selection was made
     ├── StudyFailed          no configuration of a study finished on every seed
+    ├── TrackingFailed       the record does not answer, or not as it should
+    ├── Unwritable           the disk is full or takes nothing
     └── Interrupted          exit code 130: stopped by the user; the same command continues
 """
 
@@ -77,6 +79,18 @@ class SealedError(WorkError):
 
 class StudyFailed(WorkError):
     pass
+
+
+class TrackingFailed(WorkError):
+    pass
+
+
+class Unwritable(WorkError):
+    def __init__(self, directory: object, error: OSError) -> None:
+        super().__init__(
+            f"cannot write into {directory}: {error.strerror or error}.\n"
+            "Make room there or name another --directory; what was finished is kept, and the same command continues."
+        )
 
 
 class Interrupted(WorkError):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from oodbench.assess import MOST_ROWS, MOST_TEST_ROWS
 from oodbench.dataset import Environment, fault_in, fingerprint
 from oodbench.errors import StudyFailed
-from oodbench.metrics import score_together
+from oodbench.scoring import score_together
 
 if TYPE_CHECKING:
     from oodbench.method import Predictor
@@ -34,17 +37,21 @@ def open_test(
 ) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
     """Result rows of the configurations on every test environment and on the training rows, per seed.
 
-    The opened environments come along, by seed, so that nothing after this need open them again.
+    Rows drawn from the opened environments come along, by seed, so that nothing after this need open them again.
+    The test data of one seed is let go before that of the next is made.
     """
     configurations = list(configurations)
     rows: list[dict[str, Any]] = []
-    opened: dict[int, list[Environment]] = {}
+    drawn: dict[int, list[Environment]] = {}
+    fingerprints: list[str] = []
     for seed in study.seeds:
         test = list(study.dataset.test(seed))
         fault = fault_in("test", test, study.dataset, study.training.train[seed][0].x.shape[1])
         if fault:
             raise StudyFailed(fault)
-        opened[seed] = test
+        most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
+        drawn[seed] = [environment.draw(most) for environment in test]
+        fingerprints.append(fingerprint(test))
         models = [predictors[configuration, seed] for configuration in configurations]
         for part, environments in (("train", study.training.train[seed]), ("test", test)):
             for environment in environments:
@@ -53,9 +60,9 @@ def open_test(
         opened_at=datetime.now(UTC).isoformat(timespec="seconds"),
         configurations=configurations,
         before_selection=before_selection,
-        test_fingerprint=fingerprint(environment for test in opened.values() for environment in test),
+        test_fingerprint=hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16],
     )
-    return rows, opening, opened
+    return rows, opening, drawn
 
 
 def _score_all(
@@ -67,7 +74,8 @@ def _score_all(
     environment: Environment,
 ) -> list[dict[str, Any]]:
     rows = []
-    scores = score_together(models, environment, study.dataset.task, study.dataset.classes)
+    dataset = study.dataset
+    scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
     for configuration, found in zip(configurations, scores, strict=True):
         if isinstance(found, BaseException):
             raise found

@@ -6,9 +6,10 @@ Without torch a driver starts, and a stored model predicts, seconds sooner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,10 @@ from oodbench.models import Model
 from oodbench.recipe import Recipe
 from oodbench.settings import as_dict
 
-CACHE_BYTES = 1_000_000  # of the widest layer, for a chunk of rows
+CHUNK_ROWS = 512  # the same for any number of models, so that a model's numbers do not depend on the others
+CACHE_BYTES = 1_000_000  # of the widest layer's activations; more models than fit take turns
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +49,6 @@ class FittedModel:
         outputs: NDArray[np.float32] = forward_together([self], x)[0]
         return outputs
 
-    def answers(self, outputs: NDArray[np.float32], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Predictions and losses from outputs that are there already."""
-        return self.predict_from(outputs), self.losses_from(outputs, y)
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"parameters": self.parameters}
 
@@ -58,55 +58,88 @@ class FittedModel:
         return {key: str(value) for key, value in (family | shape).items()}
 
     def predict_from(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
+        """Predictions [..., row] from outputs [..., output, row]."""
         predicted: NDArray[Any]
         if not self.classification:
-            predicted = outputs[0].astype(np.float64)
+            predicted = outputs[..., 0, :].astype(np.float64)
         elif self.width > 2:
-            predicted = outputs.argmax(0)
+            predicted = outputs.argmax(-2)
         else:  # nearly ten times faster than argmax
-            predicted = (outputs[-1] > (outputs[0] if self.width == 2 else 0)).astype(np.int64)
+            first = outputs[..., 0, :] if self.width == 2 else 0
+            predicted = (outputs[..., -1, :] > first).astype(np.int64)
         return predicted
 
     def losses_from(self, outputs: NDArray[np.float32], y: NDArray[Any]) -> NDArray[np.float64]:
+        """Losses [..., row] from outputs [..., output, row]."""
         losses: NDArray[Any]
         if not self.classification:
-            losses = np.square(outputs[0].astype(np.float64) - y)
+            losses = np.square(outputs[..., 0, :].astype(np.float64) - y)
         elif self.recipe.loss == "squared":
             is_class = y[None] == 1 if self.width == 1 else np.arange(self.width)[:, None] == y  # [output, row]
-            losses = np.square(outputs - np.where(is_class, np.float32(1), np.float32(-1))).mean(0)
+            losses = np.square(outputs - np.where(is_class, np.float32(1), np.float32(-1))).mean(-2)
+        elif self.width == 2:  # half the work of the general case
+            ahead = outputs[..., 1, :] - outputs[..., 0, :]
+            wrong = np.where(y == 1, -ahead, ahead)
+            losses = np.maximum(wrong, 0) + np.log1p(np.exp(-np.abs(wrong)))
         else:
-            chosen = np.take_along_axis(outputs, y[None], 0)[0]
-            others = outputs - chosen
-            largest = others.max(0)
-            losses = largest + np.log(np.exp(others - largest).sum(0))
+            chosen = outputs[..., y, np.arange(len(y))]
+            others = outputs - chosen[..., None, :]
+            largest = others.max(-2)
+            losses = largest + np.log(np.exp(others - largest[..., None, :]).sum(-2))
         return losses.astype(np.float64)
 
 
 def forward_together(models: Sequence[FittedModel], x: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Outputs [model, output, row] of models of one shape, in one pass over the rows for all of them.
+    """Outputs [model, output, row] of models of one shape."""
+    return np.concatenate(over_chunks(models, x, lambda outputs, _: outputs), axis=-1)
 
-    In chunks of rows whose activations stay in the cache.
+
+def over_chunks(
+    models: Sequence[FittedModel],
+    x: NDArray[np.float64],
+    use: Callable[[NDArray[np.float32], slice], T],
+    threads: int = 1,
+) -> list[T]:
+    """What `use` makes of the outputs [model, output, row] of every chunk of rows, in their order.
+
+    The models have one shape and go over the rows together; the activations of a chunk stay in the cache.
     """
     layers = _stack_layers(models, x.shape[1])
-    outputs = np.empty((len(models), models[0].width, len(x)), np.float32)
     widest = max(weights.shape[1] for weights, _ in layers)
-    size = max(64, CACHE_BYTES // (4 * len(models) * widest))
-    for start in range(0, len(x), size):
-        activation = x[start : start + size].T.astype(np.float32)
-        for depth, (weights, bias) in enumerate(layers):
-            activation = weights @ activation  # [model, unit, row]
-            if bias is not None:
-                activation += bias
-            if depth < len(layers) - 1:
-                np.maximum(activation, 0, out=activation)
-        outputs[:, :, start : start + size] = activation
-    return outputs
+    together = max(1, CACHE_BYTES // (4 * widest * CHUNK_ROWS))
+    parts = [
+        [(weights[start : start + together], bias[start : start + together]) for weights, bias in layers]
+        for start in range(0, len(models), together)
+    ]
+
+    def one(start: int) -> T:
+        rows = slice(start, min(start + CHUNK_ROWS, len(x)))
+        inputs = np.ascontiguousarray(x[rows].T, np.float32)
+        return use(np.concatenate([_forward(part, inputs) for part in parts]), rows)
+
+    starts = range(0, len(x), CHUNK_ROWS)
+    if threads == 1 or len(starts) < 2 * threads:
+        return [one(start) for start in starts]
+    with ThreadPoolExecutor(threads) as executor:
+        return list(executor.map(one, starts))
+
+
+def _forward(
+    layers: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]], activation: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Outputs [model, output, row] of inputs [feature, row]."""
+    for depth, (weights, bias) in enumerate(layers):
+        activation = weights @ activation  # [model, unit, row]
+        activation += bias
+        if depth < len(layers) - 1:
+            np.maximum(activation, 0, out=activation)
+    return activation
 
 
 def _stack_layers(
     models: Sequence[FittedModel], features: int
-) -> list[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
-    """Weights [model, unit, input] and biases [model, unit, 1] of every layer."""
+) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Weights [model, unit, input] and biases [model, unit, 1] of every layer; without biases, zeros."""
     family, parameters = models[0].model, np.stack([model.parameters for model in models])
     layers = []
     start = 0
@@ -118,5 +151,7 @@ def _stack_layers(
             weights, bias = table[:, :, :fan_in], table[:, :, fan_in:]
         else:
             weights, bias = piece[:, : units * fan_in].reshape(-1, units, fan_in), piece[:, units * fan_in :, None]
-        layers.append((np.ascontiguousarray(weights), bias if family.bias else None))
+        if not family.bias:
+            bias = np.zeros((len(models), units, 1), np.float32)
+        layers.append((np.ascontiguousarray(weights), bias))
     return layers

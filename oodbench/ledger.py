@@ -1,8 +1,8 @@
 """The ledger of a study, what it was granted and what it spent, and the terms on which studies are ranked together.
 
-Terms are equal if as many trials were granted on as many seeds of the same data. A search space that has fewer points
-than trials were granted is searched whole: that is no smaller budget. Gradient steps, row visits and seconds differ
-between methods by nature; they are shown.
+Terms are equal if as many trials were granted on as many seeds of the same data, to be found in the same way and time.
+What was granted counts: a search space that has fewer points is searched whole, and a time may end before the trials.
+Gradient steps, row visits and seconds differ between methods by nature; they are shown.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.errors import UnequalTerms
+from oodbench.study import Budget
 
 if TYPE_CHECKING:
     from oodbench.tracking import StudyRecord
@@ -23,6 +24,9 @@ SHOWN = 6  # digits of a fingerprint
 @dataclass(frozen=True)
 class Ledger:
     trials_granted: int = 0
+    search: str = "random"
+    scheduler: str = "none"
+    budget_seconds: float | None = None  # granted
     trainings: int = 0
     gradient_steps: int = 0
     row_visits: int = 0
@@ -34,13 +38,20 @@ class Ledger:
 class Terms:
     trials: int  # granted
     seeds: int
+    search: str  # who proposed, who stopped early, in what time
     data: str  # fingerprints: of training and validation data
     test: str  # and of test data
 
 
 def terms_of(record: StudyRecord) -> Terms:
+    granted = record.ledger
+    way = Budget(search=granted.search, scheduler=granted.scheduler, seconds=granted.budget_seconds).deviations
     return Terms(
-        record.ledger.trials_granted or record.trials, record.seeds, record.fingerprint, record.test_fingerprint
+        granted.trials_granted or record.trials,
+        record.seeds,
+        ", ".join(way) or "search=random",
+        record.fingerprint,
+        record.test_fingerprint,
     )
 
 
@@ -76,6 +87,8 @@ def _describe(some: Terms, among: Iterable[Terms]) -> str:
     parts = []
     if len({(one.trials, one.seeds) for one in others}) > 1:
         parts.append(f"{_count(some.trials, 'trial')} × {_count(some.seeds, 'seed')}")
+    if len({one.search for one in others}) > 1:
+        parts.append(some.search)
     alike = [one for one in others if one.seeds == some.seeds]  # other seeds are other rows, by nature
     if len({one.data for one in alike}) > 1:
         parts.append(f"training data {some.data[:SHOWN]}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from oodbench.assess import Stability, assess
-from oodbench.errors import one_line
+from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.evaluate import Opening, open_test
 from oodbench.select import Selection, select
 from oodbench.study import Study
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from oodbench.method import Predictor
     from oodbench.packstore import PackStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 COLUMNS = (
     "configuration",
@@ -52,27 +55,30 @@ class Outcome:
 def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, started: float) -> Outcome:
     """Select on validation scores, write the selection down, open the test environments, and look how stable the
     chosen models are."""
-    rows, failures, predictors = _gather(study, packs)
+    rows, failures = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
     seeds = study.budget.seeds
+    predictors = store.predictors()
     try:
         if study.selector == "oracle":  # labelled as such wherever it is shown
+            trained = {(row["configuration"], row["seed"]) for row in rows}
             complete = [
                 index
                 for index in range(len(study.configurations))
-                if all((index, seed) in predictors for seed in study.seeds)
+                if all((index, seed) in trained for seed in study.seeds)
             ]
-            tested, opening, opened = open_test(study, predictors, complete, before_selection=True)
+            tested, opening, drawn = _ask(open_test, study, predictors, complete, before_selection=True)
             selection = select(_frame([row for row in tested if row["part"] == "test"]), "oracle", seeds)
             store.write_json("selection.json", selection.as_dict())
         else:
             selection = select(_frame(rows), study.selector, seeds)
             store.write_json("selection.json", selection.as_dict())
-            tested, opening, opened = open_test(study, predictors, [selection.configuration], before_selection=False)
+            chosen = [selection.configuration]
+            tested, opening, drawn = _ask(open_test, study, predictors, chosen, before_selection=False)
         models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
-        stability = assess(study, models, selection.configuration, opened)
-    except (Exception, SystemExit) as error:  # predictors and test data are somebody else's code
-        reason = one_line(error) + (f"; first failure: {failures[0]['reason']}" if failures else "")
+        stability = _ask(assess, study, models, selection.configuration, drawn)
+    except (StudyFailed, TrainingFailed) as error:
+        reason = f"{error}; first failure: {failures[0]['reason']}" if failures else str(error)
         return Outcome(study, _frame(rows), failures, ledger, started, error=reason)
     results = _frame([*rows, *tested, *stability.pooled])
     results["chosen"] = results["configuration"] == selection.configuration
@@ -80,35 +86,50 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, st
     return Outcome(study, results, failures, ledger, started, selection, opening, models, stability)
 
 
-def _gather(
-    study: Study, packs: Mapping[int, PackResult]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[tuple[int, int], Predictor]]:
+def _ask(step: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """Test data and predictors are somebody else's code: whatever it raises, only this study has failed."""
+    try:
+        return step(*arguments, **more)
+    except WorkError:  # also that of a stored pack that cannot be read, which is to run again
+        raise
+    except (Exception, SystemExit) as error:
+        raise StudyFailed(one_line(error)) from error
+
+
+def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Validation rows, and the trainings that have none."""
     rows: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
-    predictors: dict[tuple[int, int], Predictor] = {}
     for pack in study.packs:
         result = packs[pack.index]
+        if result.stopped:  # trained on, it might have been better or worse
+            continue
         rows += result.validation
-        for position, trial in enumerate(pack.trials):
-            if position in result.failures:
-                failures.append(
-                    {
-                        "configuration": trial.configuration,
-                        "seed": trial.seed,
-                        "hparams": dict(trial.hparams),
-                        "reason": result.failures[position],
-                    }
-                )
-            else:
-                predictors[trial.configuration, trial.seed] = result.predictors[position]
-    return rows, failures, predictors
+        for position, reason in sorted(result.failures.items()):
+            trial = pack.trials[position]
+            failures.append(
+                {
+                    "configuration": trial.configuration,
+                    "seed": trial.seed,
+                    "hparams": dict(trial.hparams),
+                    "reason": reason,
+                }
+            )
+    return rows, failures
 
 
 def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[dict[str, Any]]) -> dict[str, Any]:
     """What the study spent and what it was told."""
+    failed = {failure["configuration"] for failure in failures}
+    stopped = sum(result.stopped for result in packs.values())
     return {
+        "search": study.budget.search,
+        "scheduler": study.budget.scheduler,
+        "budget_seconds": study.budget.seconds,
         "trials_granted": study.budget.trials,
         "trials": len(study.configurations),
+        "complete_trials": len(study.configurations) - len(failed) - stopped,
+        "stopped_trials": stopped,
         "seeds": study.budget.seeds,
         "trainings": study.trainings,
         "failed_trainings": len(failures),

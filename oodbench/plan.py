@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from oodbench.dataset import Dataset
@@ -19,6 +20,9 @@ from oodbench.study import ORACLE, Budget, SharedData, Study, data_seeds, deviat
 from oodbench.trial import Setup
 
 DEVICES = ("auto", "cpu", "cuda")
+SEARCHES = ("random", "optuna")
+SCHEDULERS = ("none", "asha")
+LEAST_STEPS = 16  # of a training that may be stopped at a sixteenth
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,16 @@ class Request:
     seed: int = 0
     selector: str = "worst"
     device: str = "auto"
+    search: str = "random"
+    scheduler: str = "none"
+    budget: float | None = None  # seconds a method
+    repeat: int = 0  # of the whole search, on the same data
     variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
 
     def check(self) -> None:
         """All that can be said without making data or starting anything."""
         check_options(self.trials, self.seeds, self.seed, self.selector, self.device)
+        _check_search(self.search, self.scheduler, self.selector)
         if self.model is not None and self.model not in FAMILIES:
             raise UnknownName("model", self.model, FAMILIES)
         if not self.methods or not self.datasets:
@@ -52,7 +61,9 @@ class Request:
         for name, cls in _resolve("dataset", self.datasets).items():
             dataset = configure(cls, self.settings, f"dataset {name!r}")
             for method in methods:
-                _setup(_usual(dataset, method, "cpu"), self, dataset)
+                setup = _setup(_usual(dataset, method, "cpu"), self, dataset)
+                if self.scheduler != "none":
+                    _check_stoppable(method, setup)
                 _fixed(method, self.fix)
 
 
@@ -63,6 +74,29 @@ def check_options(trials: int, seeds: int, seed: int, selector: str, device: str
     check_selector(selector)
     if device not in DEVICES:
         raise UnknownName("device", device, DEVICES)
+
+
+def _check_search(search: str, scheduler: str, selector: str) -> None:
+    for kind, name, known in (("search", search, SEARCHES), ("scheduler", scheduler, SCHEDULERS)):
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    if search == "optuna" and find_spec("optuna") is None:
+        raise UserError("--search optuna: optuna is not installed.\nInstall it with `pip install 'oodbench[optuna]'`.")
+    if selector == "oracle" and (search, scheduler) != ("random", "none"):
+        raise UserError(
+            "--selector oracle does not go with --search or --scheduler: validation scores lead them.\n"
+            "Use --selector mean or worst."
+        )
+
+
+def _check_stoppable(asked: _Asked, setup: Setup) -> None:
+    if not asked.method.gradient_steps(setup):
+        raise UserError(
+            f"--scheduler asha stops trainings by their gradient steps, and method {asked.name!r} makes none.\n"
+            "Leave out --scheduler, or the method."
+        )
+    if setup.recipe.steps < LEAST_STEPS:
+        raise UserError(f"--scheduler asha needs trainings of at least {LEAST_STEPS} steps, not {setup.recipe.steps}.")
 
 
 @dataclass(frozen=True)
@@ -90,7 +124,8 @@ def dataset_setting(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list[Study]:
-    budget = Budget(request.trials, request.seeds, request.seed)
+    how = (request.repeat, request.search, request.scheduler, request.budget)
+    budget = Budget(request.trials, request.seeds, request.seed, *how)
     studies = []
     for dataset_name, dataset_class in _resolve("dataset", request.datasets).items():
         dataset = configure(dataset_class, request.settings, f"dataset {dataset_name!r}")
@@ -110,7 +145,7 @@ def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list
                 selector=request.selector,
                 training=made[key],
                 fixed=_parsed(asked, asked.preset.fix) | by_hand,
-                label=_label(asked, request, deviations(setup, usual, by_hand, request.selector)),
+                label=_label(asked, request, deviations(setup, usual, by_hand, budget, request.selector)),
             )
             study.check()
             studies.append(study)

@@ -16,6 +16,9 @@ class Progress:
     def stage(self, text: str) -> None:
         """What is being done now."""
 
+    def note(self, text: str) -> None:
+        """Something the user should know, though the run goes on."""
+
     def begin(self, trainings: int, finished: int) -> None:
         """The search starts, with so many trainings in all, some of them finished by an earlier run."""
 

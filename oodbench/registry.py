@@ -46,6 +46,12 @@ def names(kind: Kind) -> list[str]:
     return sorted({point.name for point in entry_points(group=f"oodbench.{kind}s")})
 
 
+def names_own_first(kind: Kind) -> list[str]:
+    """In an order in which other people's plug-ins change no place of ours."""
+    own = {point.name for point in entry_points(group=f"oodbench.{kind}s") if _distribution(point) == "oodbench"}
+    return sorted(names(kind), key=lambda name: (name not in own, name))
+
+
 def plugins(kind: Kind) -> list[Plugin]:
     return [load(kind, name) for name in names(kind)]
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from oodbench.dataset import Dataset, fault_in, fingerprint
+from oodbench.duration import duration_text
 from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.method import Method, TrainingRows
 from oodbench.settings import as_dict, changed
-from oodbench.space import Fixed, Value, draw_configuration, enumerate_configurations, fixed_text, restrict
+from oodbench.space import Fixed, Space, Value, draw_configuration, enumerate_configurations, fixed_text, restrict
 from oodbench.trial import Pack, Setup, Trial, divide, training_entropy
 from oodbench.worker import SearchData
 
@@ -22,11 +23,27 @@ ORACLE = "oracle: chosen on test data"
 
 @dataclass(frozen=True)
 class Budget:
-    """What every method of a run gets: so many configurations, each on so many seeds."""
+    """What every method of a run gets: so many configurations, each on so many seeds, and how they are found."""
 
     trials: int = 20
     seeds: int = 10
     seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
+    repeat: int = 0  # another search on the same data: other configurations, other chance in training
+    search: str = "random"  # who proposes configurations
+    scheduler: str = "none"  # who stops trainings early
+    seconds: float | None = None  # after which no configuration is begun
+
+    @property
+    def drawn_up_front(self) -> bool:
+        """Whether all trials are known before the first one runs, and can be packed as is fastest."""
+        return not self.deviations
+
+    @property
+    def deviations(self) -> list[str]:
+        """In what it differs from a random search of all trials."""
+        parts = [] if self.search == "random" else [f"search={self.search}"]
+        parts += [] if self.scheduler == "none" else [f"scheduler={self.scheduler}"]
+        return parts + ([] if self.seconds is None else [f"budget={duration_text(self.seconds)}"])
 
 
 class SharedData:
@@ -78,6 +95,7 @@ class Study:
     training: SharedData
     fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
     label: str = ""  # the row on a leaderboard
+    tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
 
     def check(self) -> None:
         """Whether the method can work here at all."""
@@ -126,14 +144,31 @@ class Study:
 
     @cached_property
     def configurations(self) -> list[dict[str, Value]]:
-        """Equal budgets, drawn up front: configuration 0 is the defaults. A space of few points is searched whole."""
-        space = restrict(self.method.search_space(), self.fixed)
-        fixed = self.told | {name: value for name, value in self.fixed.items() if not isinstance(value, tuple)}
-        whole = enumerate_configurations(space, fixed, self.budget.trials)
-        if whole is not None:
-            return whole
-        entropy = (self.budget.seed, *self.method_name.encode())
-        return [draw_configuration(space, fixed, entropy, index) for index in range(self.budget.trials)]
+        """Equal budgets, drawn up front: configuration 0 is the defaults. A space of few points is searched whole.
+
+        Of a search that decides on the way, those that it tried, or before it those that a random one would try.
+        """
+        if self.tried is not None:
+            return [dict(hparams) for hparams in self.tried]
+        if self.whole_space is not None:
+            return self.whole_space
+        repeat = f" {self.budget.repeat}" if self.budget.repeat else ""  # no method's name has a blank
+        entropy = (self.budget.seed, *(self.method_name + repeat).encode())
+        return [draw_configuration(self.space, self.decided, entropy, index) for index in range(self.budget.trials)]
+
+    @cached_property
+    def space(self) -> Space:
+        """What is searched, with what is decided."""
+        return restrict(self.method.search_space(), self.fixed)
+
+    @cached_property
+    def decided(self) -> dict[str, Value]:
+        return self.told | {name: value for name, value in self.fixed.items() if not isinstance(value, tuple)}
+
+    @cached_property
+    def whole_space(self) -> list[dict[str, Value]] | None:
+        """Every configuration, where there are no more than the budget."""
+        return enumerate_configurations(self.space, self.decided, self.budget.trials)
 
     @property
     def trainings(self) -> int:
@@ -141,9 +176,11 @@ class Study:
 
     @cached_property
     def packs(self) -> list[Pack]:
+        if not self.budget.drawn_up_front:
+            return [self.configuration_pack(*one) for one in enumerate(self.configurations)]
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
-            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed))
+            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
             for seed in self.seeds
             for index, hparams in enumerate(self.configurations)
         ]
@@ -158,6 +195,11 @@ class Study:
 
         return divide(self.identity, trials, alike, capacity)
 
+    def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
+        """One configuration on all seeds."""
+        entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
+        return Pack(self.identity, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
+
     def search_data(self, seed: int) -> SearchData:
         return self.training.for_search(seed, "environments" in self.method.needs)
 
@@ -169,6 +211,16 @@ class Study:
     @cached_property
     def identity(self) -> str:
         """Equal for equal work: the same command finds what an earlier one left."""
+        return hashlib.sha256(f"{self.search_identity} {self.selector}".encode()).hexdigest()[:16]
+
+    @property
+    def repeat_of(self) -> str:
+        """The identity of the study whose search this one repeats."""
+        return replace(self, budget=replace(self.budget, repeat=0)).identity
+
+    @cached_property
+    def search_identity(self) -> str:
+        """Equal for equal trainings, however one of them is chosen."""
         from oodbench import __version__
 
         described = [
@@ -183,10 +235,7 @@ class Study:
             as_dict(self.setup.model),
             as_dict(self.setup.recipe),
             self.setup.device,
-            self.budget.trials,
-            self.budget.seeds,
-            self.budget.seed,
-            self.selector,
+            as_dict(self.budget),
             dict(self.fixed),
             self.told,
         ]
@@ -202,7 +251,7 @@ def setting_name(dataset_name: str, dataset: Dataset) -> str:
     return " ".join([name, *_assignments(changed(dataset))])
 
 
-def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], selector: str) -> list[str]:
+def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: Budget, selector: str) -> list[str]:
     """In what a study differs from the usual way, in few words."""
     parts = [f"{name}={fixed_text(value)}" for name, value in fixed.items()]
     if setup.model != usual.model:
@@ -210,6 +259,7 @@ def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], selector:
     for name, value in as_dict(setup.recipe).items():
         if value != getattr(usual.recipe, name):
             parts.append(f"{name}={value}")
+    parts += budget.deviations
     if selector == "oracle":
         parts.append(ORACLE)
     return parts

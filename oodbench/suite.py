@@ -76,6 +76,7 @@ class Board:
     trials: int | None = None
     curve: Curve | None = None
     published: tuple[Figure, ...] = ()
+    figures: bool = False  # of the test environments
 
     def setting(self, settings: Mapping[str, Any]) -> str:
         """The dataset with what the board varies, defaults included."""

@@ -169,11 +169,14 @@ def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure]) -> Bo
         trials=table.positive("trials", None),
         curve=_curve(table.table("curve")),
         published=tuple(figure for figure in figures if figure.board == name),
+        figures=table.take("figures", bool, False),
     )
     if not board.methods:
         table.fail("methods", "is missing", "\nList them here, or at the top for all boards.")
     if board.curve and len(board.settings) != 1:
         table.fail("settings", "must be a single setting on a board with a curve")
+    if board.curve and board.figures:
+        table.fail("figures", "does not go with a curve, which is a figure itself")
     table.close()
     return board
 

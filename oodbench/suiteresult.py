@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from oodbench.benchmark import DIRECTORY
 from oodbench.board import Cell, Leaderboard, compile_leaderboard
+from oodbench.duration import parse_optional
 from oodbench.errors import UserError
 from oodbench.execution import Execution
 from oodbench.plan import plan
@@ -18,6 +19,7 @@ from oodbench.space import Value
 from oodbench.study import Study
 from oodbench.suite import Asked, Board, Mode, Overrides, Part, Suite, expand
 from oodbench.suitefile import read_suite
+from oodbench.workers import Workers
 
 if TYPE_CHECKING:
     from oodbench.tracking import Record, StudyRecord
@@ -39,7 +41,11 @@ class BoardResult:
     board: Board
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
-    records: list[StudyRecord]
+    found: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
+
+    @property
+    def records(self) -> list[StudyRecord]:
+        return [record for records in self.found for record in records]
 
     def as_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
@@ -63,6 +69,7 @@ class SuiteResult:
     parts: list[tuple[Part, Study]]
     failures: dict[str, str]  # study label @ setting -> why it has no result
     record: Record
+    undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
 
     @property
     def mixed(self) -> bool:
@@ -84,7 +91,7 @@ class SuiteResult:
         return {"suite": self.suite.name, "mode": self.mode.name, "boards": boards}
 
     def _board(self, board: Board) -> BoardResult:
-        leaderboards, points, records = [], [], []
+        leaderboards, points, by_leaderboard = [], [], []
         for settings in board.settings:
             mine = [one for one in self.parts if one[0].board is board and one[0].settings is settings]
             studies = [study for _, study in mine]
@@ -96,13 +103,13 @@ class SuiteResult:
             rows = {row.label: row for row in compiled.rows}
             in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
             leaderboards.append(replace(compiled, setting=board.setting(settings), rows=in_order))
-            records += found
+            by_leaderboard.append(found)
             points += [
                 Point(part.method, part.point, rows[study.label].cells)
                 for part, study in mine
                 if part.point is not None
             ]
-        return BoardResult(board, leaderboards, points, records)
+        return BoardResult(board, leaderboards, points, by_leaderboard)
 
 
 def run_suite(
@@ -110,6 +117,9 @@ def run_suite(
     *,
     mode: str | None = None,
     address: str | None = None,
+    cpus_per_pack: float = 1.0,
+    gpus_per_pack: float | None = None,
+    trial_timeout: str | float | None = None,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
     fresh: bool = False,
@@ -123,10 +133,12 @@ def run_suite(
     overrides = Overrides(**asked)
     suite, chosen, parts = _expand(name, mode, overrides)
     requests = [part.request for part in parts]
-    execution = Execution(requests, address, tracking_uri, Path(directory), fresh, progress or Progress())
+    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
     studies = [study for (study,) in execution.execute()]
     placed = list(zip(parts, studies, strict=True))
-    return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record)
+    undelivered = [parcel.title for parcel in execution.undelivered]
+    return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record, undelivered)
 
 
 def suite_leaderboards(

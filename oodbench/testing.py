@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from oodbench.dataset import Dataset, Environment, Task, fault_in, fingerprint
 from oodbench.errors import UserError, one_line
 from oodbench.method import Method, Predictor, TrainingRows
-from oodbench.metrics import score
 from oodbench.models import Mlp
 from oodbench.recipe import Recipe
 from oodbench.registry import Plugin, fault_of, load
+from oodbench.scoring import score
 from oodbench.settings import configure
 from oodbench.space import draw_configuration
 from oodbench.trial import Setup, Trial, training_entropy

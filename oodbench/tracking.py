@@ -1,7 +1,7 @@
 """The record: MLflow. The only file that imports mlflow.
 
 One experiment per dataset setting, a parent run per study, a child run per configuration. Only the driver writes,
-and only when a study is concluded, so a run that is killed leaves nothing half-written behind.
+and only when a study is concluded; delivery.py says how.
 """
 
 from __future__ import annotations
@@ -12,23 +12,20 @@ import logging
 import os
 import re
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from oodbench.dataset import Task
-from oodbench.entries import configuration_metrics, study_metrics, study_params, study_tags, write_artifacts
-from oodbench.errors import Unreachable, UserError, WorkError
+from oodbench.errors import TrackingFailed, Unreachable, UserError
 from oodbench.ledger import Ledger
-from oodbench.outcome import Outcome
-from oodbench.settings import as_dict
+from oodbench.outbox import Entry, Parcel
 from oodbench.study import Study
 
 if TYPE_CHECKING:
@@ -37,6 +34,10 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10
 DATABASE = "mlflow.db"
 VERSION = "oodbench.version."
+SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
+REPEAT_OF = "oodbench.repeat_of"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,9 @@ class StudyRecord:
     notice: str = ""  # what a reader must know of the data
     test_fingerprint: str = ""
     ledger: Ledger = field(default_factory=Ledger)
+    selector: str = ""
+    search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
+    repeat_of: str = ""  # the study whose search this one repeats
 
 
 class Record:
@@ -71,15 +75,26 @@ class Record:
         self.directory = directory.resolve()
         self.embedded = tracking_uri is None
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"
+        self.kept: dict[str, StudyRecord] = {}  # of this run, by study: what is shown while the server is away
         self._client: Any = None
         if not self.embedded:
-            _check_reachable(self.uri, self.address)
+            self.check_reachable()
             _ = self.client  # a server that does not work is found out before anything starts
 
     @property
     def address(self) -> str:
         """The URI as it may be shown: without a password."""
-        return re.sub(r"://[^/@]*@", "://***@", self.uri)
+        shown = re.sub(r"://.*@", "://***@", self.uri)
+        return re.sub(r"([?&](?:password|token)=)[^&]*", r"\1***", shown)
+
+    @property
+    def destination(self) -> str:
+        """The URI as it may be stored, for parcels to find it again; empty for the embedded record."""
+        return "" if self.embedded else self.address.replace("***@", "")
+
+    @property
+    def is_server(self) -> bool:
+        return urlsplit(self.uri).scheme in ("http", "https")
 
     @property
     def is_empty(self) -> bool:
@@ -91,22 +106,53 @@ class Record:
         if self._client is None:
             _quieten()
             from mlflow import MlflowClient
-            from mlflow.exceptions import MlflowException
 
             try:
-                with self._alone():
+                with self.alone():
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
-            except (MlflowException, OSError) as error:
+            except _errors() as error:
                 raise Unreachable(
-                    f"the tracking store {self.address} does not work: {_first_line(error)}\n"
+                    f"the tracking store {self.address} does not work: {self._shown(error)}\n"
                     "Check --tracking-uri, or leave it out."
                 ) from None
             self._client = client
         return self._client
 
+    def ask(self, what: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Call MLflow; what goes wrong there, from a lost connection to a full disk, is a TrackingFailed."""
+        try:
+            return what(*arguments, **more)
+        except _errors() as error:
+            raise TrackingFailed(
+                f"the tracking store {self.address} does not work: {self._shown(error)}\nTry again when it does."
+            ) from None
+
+    def _shown(self, error: Exception) -> str:
+        """The first line, without passwords."""
+        text = str(error).strip().partition("\n")[0]
+        for secret in (urlsplit(self.uri).password, *(os.environ.get(name) for name in SECRETS)):
+            text = text.replace(secret, "***") if secret else text
+        return re.sub(r"://[^/\s]*@", "://***@", text)[:160]
+
+    def check_reachable(self) -> None:
+        """Whether anything answers at all; MLflow itself would try for long."""
+        if not self.is_server:
+            return
+        try:
+            with urlopen(re.sub(r"://.*@", "://", self.uri).rstrip("/") + "/health", timeout=CONNECT_SECONDS):
+                pass
+        except HTTPError:
+            return  # something answers; what it is, MLflow will find out
+        except (OSError, ValueError, HTTPException) as error:
+            raise Unreachable(
+                f"no tracking server answers at {self.address}: {self._shown(error)}.\n"
+                "Start it, correct --tracking-uri, or leave it out to use the embedded database."
+            ) from None
+
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
+        """The embedded database has one writer at a time; a server takes many."""
         if not self.embedded:
             yield
             return
@@ -117,54 +163,72 @@ class Record:
             yield
 
     def experiment_id(self, setting: str) -> str | None:
-        experiment = self.client.get_experiment_by_name(setting)
+        experiment = self.ask(self.client.get_experiment_by_name, setting)
         if experiment is None:
             return None
         if experiment.lifecycle_stage == "deleted":  # through the page; its name stays taken
-            self.client.restore_experiment(experiment.experiment_id)
+            self.ask(self.client.restore_experiment, experiment.experiment_id)
         return str(experiment.experiment_id)
 
-    def finished(self, study: str) -> bool:
-        """Whether a study of that identity is in the record, whole."""
-        runs = self._search(
-            self._experiments(), f"tags.`oodbench.study` = '{study}' AND attributes.status = 'FINISHED'"
+    def finished(self, studies: Sequence[Study]) -> set[str]:
+        """Those of the studies that are in the record, whole, by identity."""
+        wanted = {study.identity for study in studies}
+        found = {self.experiment_id(setting) for setting in dict.fromkeys(study.setting for study in studies)}
+        runs = self.search(
+            [one for one in found if one], "tags.`oodbench.kind` = 'study' AND attributes.status = 'FINISHED'"
         )
-        return bool(runs)
+        return wanted & {run.data.tags["oodbench.study"] for run in runs}
 
     def studies(self, setting: str, trials: int | None = None, seeds: int | None = None) -> list[StudyRecord]:
-        """The concluded studies on a dataset setting, with this budget if one is named, of each label the newest."""
+        """The concluded studies on a dataset setting, with this budget if one is named, of each label the newest, and
+        then the repeats of these."""
         wanted = {"trials_granted": trials, "seeds": seeds}
-        newest = {
-            run.data.tags["oodbench.label"]: run
+        runs = [
+            run
             for run in self._concluded(setting)
             if all(value is None or run.data.params.get(name) == str(value) for name, value in wanted.items())
-        }
-        return [self._read(run) for run in newest.values()]
+        ]
+        newest = {run.data.tags["oodbench.label"]: run for run in runs if REPEAT_OF not in run.data.tags}
+        shown = {run.data.tags["oodbench.study"] for run in newest.values()}
+        repeats = {run.data.tags["oodbench.study"]: run for run in runs if run.data.tags.get(REPEAT_OF) in shown}
+        return [self._read(run) for run in (*newest.values(), *repeats.values())]
 
     def records_of(self, studies: Sequence[Study]) -> list[StudyRecord]:
-        """These studies as far as they are concluded, labelled as they are here, in whatever run they were recorded."""
-        newest = {
-            run.data.tags["oodbench.study"]: run
-            for setting in dict.fromkeys(study.setting for study in studies)
-            for run in self._concluded(setting)
-        }
-        return [
-            replace(self._read(newest[study.identity]), label=study.label)
-            for study in studies
-            if study.identity in newest
-        ]
+        """These studies as far as they are concluded, labelled as they are here, in whatever run they were recorded.
+
+        What this run could not deliver yet is taken from what it kept.
+        """
+        found = dict(self.kept)
+        try:
+            newest = {
+                run.data.tags["oodbench.study"]: run
+                for setting in dict.fromkeys(study.setting for study in studies)
+                for run in self._concluded(setting)
+            }
+            found |= {one.identity: self._read(newest[one.identity]) for one in studies if one.identity in newest}
+        except TrackingFailed:
+            if not found:
+                raise
+        return [replace(found[study.identity], label=study.label) for study in studies if study.identity in found]
+
+    def keep(self, parcel: Parcel) -> None:
+        """Remember a study that this run concluded."""
+        import pandas as pd
+
+        results = None if parcel.error else pd.read_parquet(parcel.artifacts / "results.parquet")
+        self.kept[parcel.study] = _study_record("", parcel.parent, parcel.concluded, results)
 
     def _concluded(self, setting: str) -> list[Any]:
         """Parent runs, the newest last."""
         experiment = self.experiment_id(setting)
         if experiment is None:
             return []
-        runs = self._search([experiment], "tags.`oodbench.kind` = 'study' AND attributes.status != 'RUNNING'")
+        runs = self.search([experiment], "tags.`oodbench.kind` = 'study' AND attributes.status != 'RUNNING'")
         return sorted(runs, key=lambda run: run.info.end_time)
 
     def find_study(self, prefix: str) -> str:
         """The run id of the one study whose run id begins so."""
-        runs = [] if self.is_empty else self._search(self._experiments(), "tags.`oodbench.kind` = 'study'")
+        runs = [] if self.is_empty else self.search(self._experiments(), "tags.`oodbench.kind` = 'study'")
         found = [run.info.run_id for run in runs if prefix and run.info.run_id.startswith(prefix)]
         if len(found) != 1:
             raise UserError(
@@ -173,106 +237,82 @@ class Record:
             )
         return str(found[0])
 
+    def study(self, prefix: str) -> tuple[str, StudyRecord]:
+        """The one study whose run id begins so, and its dataset setting."""
+        run_id = self.find_study(prefix)  # before there is a client, which would create a database
+        run = self.ask(self.client.get_run, run_id)
+        return str(self.ask(self.client.get_experiment, run.info.experiment_id).name), self._read(run)
+
+    def labelled(self, label: str) -> list[tuple[str, StudyRecord]]:
+        """The newest study with that label on every dataset setting that has one."""
+        newest = {
+            setting: run
+            for setting in self.settings()
+            for run in self._concluded(setting)
+            if run.data.tags["oodbench.label"] == label and REPEAT_OF not in run.data.tags
+        }
+        return [(setting, self._read(run)) for setting, run in newest.items()]
+
     def document(self, run_id: str, name: str) -> Any:
         """A JSON artifact of a run, or None where the run has no such artifact."""
-        if name not in (artifact.path for artifact in self.client.list_artifacts(run_id)):
+        if name not in (artifact.path for artifact in self.ask(self.client.list_artifacts, run_id)):
             return None
         with tempfile.TemporaryDirectory() as folder:
-            return json.loads(Path(self.client.download_artifacts(run_id, name, folder)).read_text())
+            return json.loads(Path(self.ask(self.client.download_artifacts, run_id, name, folder)).read_text())
 
     def settings(self) -> list[str]:
         """The dataset settings that have studies."""
-        return [
-            experiment.name
-            for experiment in self.client.search_experiments(filter_string="tags.`oodbench.dataset` != ''")
-        ]
+        found = self.ask(self.client.search_experiments, filter_string="tags.`oodbench.dataset` != ''")
+        return [experiment.name for experiment in found]
 
-    def write(self, outcome: Outcome) -> None:
-        """The parent run of the study, its children and its artifacts."""
-        from mlflow.exceptions import MlflowException
-
-        try:
-            self._write(outcome)
-        except (MlflowException, OSError) as error:
-            raise WorkError(
-                f"{outcome.study.label} could not be recorded in {self.address}: {_first_line(error)}\n"
-                "Its results are kept: the same command records them."
-            ) from error
-
-    def _write(self, outcome: Outcome) -> None:
-        from mlflow.entities import Metric, Param, RunTag
-
-        study, client = outcome.study, self.client
-        experiment = self._ensure_experiment(outcome)
-        self._remove_unfinished(experiment, study.identity)
-        now = int(time.time() * 1000)
-        parent = client.create_run(
-            experiment,
-            start_time=int(outcome.started * 1000),
-            run_name=study.label,
-            tags={"oodbench.kind": "study", "oodbench.study": study.identity},
-        ).info.run_id
-        client.log_batch(
-            parent,
-            metrics=[Metric(key, value, now, 0) for key, value in study_metrics(outcome).items()],
-            params=[Param(key, str(value)) for key, value in study_params(outcome).items()],
-            tags=[RunTag(key, str(value)) for key, value in study_tags(outcome).items()],
-        )
-        for configuration in range(len(study.configurations)):
-            child = client.create_run(
-                experiment,
-                run_name=f"{study.method_name} {configuration}",
-                tags={"mlflow.parentRunId": parent, "oodbench.kind": "configuration"},
-            ).info.run_id
-            metrics, failed = configuration_metrics(outcome, configuration)
-            client.log_batch(
-                child,
-                metrics=[Metric(key, value, now, 0) for key, value in metrics.items()],
-                params=[Param(key, str(value)) for key, value in study.configurations[configuration].items()],
-            )
-            client.set_terminated(child, "FAILED" if failed else "FINISHED")
-        with tempfile.TemporaryDirectory() as folder:
-            write_artifacts(outcome, Path(folder))
-            client.log_artifacts(parent, folder)
-        client.set_terminated(parent, "FAILED" if outcome.error else "FINISHED")
-
-    def _ensure_experiment(self, outcome: Outcome) -> str:
-        from mlflow.exceptions import MlflowException
-
-        study = outcome.study
-        found = self.experiment_id(study.setting)
+    def ensure_experiment(self, setting: str, tags: Mapping[str, str]) -> str:
+        found = self.experiment_id(setting)
         if found is not None:
             return found
         location = (self.directory / "artifacts").as_uri() if self.embedded else None
-        settings = json.dumps(as_dict(study.dataset))
-        tags = {"oodbench.dataset": study.dataset_name, "oodbench.settings": settings}
         try:
-            return str(self.client.create_experiment(study.setting, artifact_location=location, tags=tags))
-        except MlflowException:  # another driver was faster
-            found = self.experiment_id(study.setting)
+            made = self.ask(self.client.create_experiment, setting, artifact_location=location, tags=dict(tags))
+        except TrackingFailed:  # another driver was faster
+            found = self.experiment_id(setting)
             if found is None:
                 raise
             return found
+        return str(made)
 
-    def _remove_unfinished(self, experiment: str, study: str) -> None:
-        """What a killed driver left of this study while it wrote."""
-        for parent in self._search(
-            [experiment], f"tags.`oodbench.study` = '{study}' AND attributes.status = 'RUNNING'"
-        ):
-            for run in [
-                *self._search([experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"),
-                parent,
-            ]:
-                self.client.delete_run(run.info.run_id)
+    def create_run(self, experiment: str, name: str, tags: Mapping[str, str], started: int) -> str:
+        run = self.ask(self.client.create_run, experiment, start_time=started, run_name=name, tags=dict(tags))
+        return str(run.info.run_id)
+
+    def fill_run(self, run_id: str, entry: Entry, at: int) -> None:
+        """Saying the same again changes nothing."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        self.ask(
+            self.client.log_batch,
+            run_id,
+            metrics=[Metric(key, value, at, 0) for key, value in entry.metrics.items()],
+            params=[Param(key, value) for key, value in entry.params.items()],
+            tags=[RunTag(key, value) for key, value in entry.tags.items()],
+        )
+
+    def add_artifacts(self, run_id: str, folder: Path) -> None:
+        self.ask(self.client.log_artifacts, run_id, str(folder))
+
+    def end_run(self, run_id: str, status: str, at: int) -> None:
+        self.ask(self.client.set_terminated, run_id, status, at)
+
+    def delete_run(self, run_id: str, at: int) -> None:
+        self.end_run(run_id, "KILLED", at)  # a deleted run would otherwise stay RUNNING for ever
+        self.ask(self.client.delete_run, run_id)
 
     def _experiments(self) -> list[str]:
-        return [experiment.experiment_id for experiment in self.client.search_experiments()]
+        return [experiment.experiment_id for experiment in self.ask(self.client.search_experiments)]
 
-    def _search(self, experiments: list[str], condition: str) -> list[Any]:
+    def search(self, experiments: list[str], condition: str) -> list[Any]:
         runs: list[Any] = []
         token = None
         while experiments:
-            page = self.client.search_runs(experiments, condition, max_results=1000, page_token=token)
+            page = self.ask(self.client.search_runs, experiments, condition, max_results=1000, page_token=token)
             runs += page
             token = page.token
             if not token:
@@ -282,62 +322,71 @@ class Record:
     def _read(self, run: Any) -> StudyRecord:
         import pandas as pd
 
-        tags, params, metrics, results = run.data.tags, run.data.params, run.data.metrics, None
+        results = None
         if run.info.status == "FINISHED":
             with tempfile.TemporaryDirectory() as folder:
-                results = pd.read_parquet(self.client.download_artifacts(run.info.run_id, "results.parquet", folder))
-        return StudyRecord(
-            run_id=run.info.run_id,
-            study=tags["oodbench.study"],
-            label=tags["oodbench.label"],
-            task=tags["oodbench.task"],
-            status=run.info.status,
-            reason=tags.get("oodbench.error", ""),
-            trials=int(params["trials"]),
-            seeds=int(params["seeds"]),
-            failed_trainings=int(metrics["failed_trainings"]),
-            fingerprint=tags["oodbench.fingerprint"],
-            information=tags["oodbench.information"],
-            notice=tags.get("oodbench.notice", ""),
-            test_fingerprint=tags.get("oodbench.test_fingerprint", ""),
-            ledger=Ledger(
-                trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
-                trainings=int(metrics["trainings"]),
-                gradient_steps=int(metrics["gradient_steps"]),
-                row_visits=int(metrics["row_visits"]),
-                seconds=metrics["seconds"],
-                device=params["device"],
-            ),
-            results=results,
-            concluded=datetime.fromtimestamp(run.info.end_time / 1000, UTC).date().isoformat(),
-            versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
-        )
+                path = self.ask(self.client.download_artifacts, run.info.run_id, "results.parquet", folder)
+                results = pd.read_parquet(path)
+        entry = Entry(run.info.run_name, run.info.status, run.data.metrics, run.data.params, run.data.tags)
+        return _study_record(run.info.run_id, entry, run.info.end_time, results)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:160]
+def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFrame | None) -> StudyRecord:
+    tags = entry.tags
+    return StudyRecord(
+        run_id=run_id,
+        study=tags["oodbench.study"],
+        label=tags["oodbench.label"],
+        task="classification" if tags["oodbench.task"] == "classification" else "regression",
+        status=entry.status,
+        reason=tags.get("oodbench.error", ""),
+        trials=int(entry.params["trials"]),
+        seeds=int(entry.params["seeds"]),
+        failed_trainings=int(entry.metrics["failed_trainings"]),
+        fingerprint=tags["oodbench.fingerprint"],
+        information=tags["oodbench.information"],
+        notice=tags.get("oodbench.notice", ""),
+        test_fingerprint=tags.get("oodbench.test_fingerprint", ""),
+        ledger=_ledger(entry),
+        results=results,
+        selector=entry.params["selector"],
+        search=tags.get("oodbench.search", ""),
+        repeat_of=tags.get(REPEAT_OF, ""),
+        concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
+        versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
+    )
 
 
-def _check_reachable(uri: str, shown: str) -> None:
-    if urlsplit(uri).scheme not in ("http", "https"):
-        return
-    try:
-        with urlopen(uri.rstrip("/") + "/health", timeout=CONNECT_SECONDS):
-            pass
-    except HTTPError:
-        return  # something answers; what it is, MLflow will find out
-    except (OSError, ValueError, HTTPException) as error:
-        raise Unreachable(
-            f"no tracking server answers at {shown}: {error}.\n"
-            "Start it, correct --tracking-uri, or leave it out to use the embedded database."
-        ) from None
+def _ledger(entry: Entry) -> Ledger:
+    params, metrics = entry.params, entry.metrics
+    seconds = params.get("budget_seconds", "None")
+    return Ledger(
+        trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
+        search=params.get("search", "random"),
+        scheduler=params.get("scheduler", "none"),
+        budget_seconds=None if seconds == "None" else float(seconds),
+        trainings=int(metrics["trainings"]),
+        gradient_steps=int(metrics["gradient_steps"]),
+        row_visits=int(metrics["row_visits"]),
+        seconds=metrics["seconds"],
+        device=params["device"],
+    )
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What MLflow raises when its store or its server fails; the database's own errors come through in places."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, OSError
 
 
 def _quieten() -> None:
     for name, value in {
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
         "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     }.items():
         os.environ.setdefault(name, value)

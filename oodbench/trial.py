@@ -64,11 +64,33 @@ class PackResult:
     gradient_steps: int = 0
     row_visits: int = 0
     device: str = "cpu"
+    hparams: Mapping[str, Value] | None = None  # where the search decided on them
+    stopped: bool = False  # before the end of its training, by the scheduler
+    clock: float = 0.0  # seconds that the study's search had taken when it came, where that is limited
+
+    @classmethod
+    def failed(cls, trials: int, reason: str, device: str) -> PackResult:
+        return cls([None] * trials, [], dict.fromkeys(range(trials), reason), device=device)
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Sequence[int], PackResult]]) -> PackResult:
+        """A pack that was trained in parts: each has the positions in the pack of what it trained."""
+        whole = cls([None for positions, _ in parts for _ in positions], [], device=parts[0][1].device)
+        for positions, part in parts:
+            whole.failures |= {positions[own]: reason for own, reason in part.failures.items()}
+            for position, predictor in zip(positions, part.predictors, strict=True):
+                whole.predictors[position] = predictor
+            whole.validation += part.validation
+            whole.seconds += part.seconds
+            whole.gradient_steps += part.gradient_steps
+            whole.row_visits += part.row_visits
+        return whole
 
 
-def training_entropy(method: str, configuration: int, seed: int) -> int:
+def training_entropy(method: str, configuration: int, seed: int, repeat: int = 0) -> int:
     """A number for one training's generator, unrelated to every other training's."""
-    sequence = np.random.SeedSequence([seed, configuration, *method.encode()])
+    key = (repeat,) if repeat else ()
+    sequence = np.random.SeedSequence([seed, configuration, *method.encode()], spawn_key=key)
     return int(sequence.generate_state(1, np.uint32)[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +11,8 @@ from typing import Any
 from oodbench.dataset import Environment
 from oodbench.errors import TrainingFailed, one_line
 from oodbench.method import Method, Predictor, TrainingRows
-from oodbench.metrics import score_together
-from oodbench.trial import Pack, PackResult, Setup, Trial
+from oodbench.scoring import score_together
+from oodbench.trial import Pack, PackResult, Setup, Trial, divide
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,37 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
     result.row_visits = sum(steps * setup.recipe.batch_rows(len(train[trial.seed])) for trial in pack.trials)
     result.seconds = time.perf_counter() - started
     return result
+
+
+def run_configuration(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> PackResult:
+    """One configuration on all seeds, in as many packs as that takes."""
+
+    def alike(trial: Trial) -> tuple[int, ...]:
+        return data[trial.seed].train.x.shape
+
+    def capacity(trial: Trial) -> int:
+        train = data[trial.seed].train
+        return method.pack_capacity(
+            len(train), setup.recipe.outputs(train.task == "classification", train.classes), setup
+        )
+
+    places = {trial.seed: position for position, trial in enumerate(pack.trials)}
+    parts = []
+    for part in divide(pack.study, pack.trials, alike, capacity):
+        result = run_pack(method, part, {seed: data[seed] for seed in part.seeds}, setup)
+        parts.append(([places[trial.seed] for trial in part.trials], result))
+    return PackResult.joined(parts)
+
+
+def validation_score(result: PackResult, selector: str) -> float:
+    """What the selector would say of a configuration; not a number where it failed on a seed."""
+    if result.failures:
+        return math.nan
+    errors: dict[int, list[float]] = {}
+    for row in result.validation:
+        errors.setdefault(row["seed"], []).append(row["error"])
+    by_seed = [max(some) if selector == "worst" else sum(some) / len(some) for some in errors.values()]
+    return sum(by_seed) / len(by_seed)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pickle
+import re
 import shutil
+import signal
+import socket
+import sqlite3
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 import hypothesis
 import pytest
@@ -126,3 +135,151 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return folder
 
     return install
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What a driver left behind that was killed at some moment, and what the same command made of it."""
+
+    stage: str
+    packs: int  # that were finished when it died
+    repeated: int  # trainings of finished packs that ran again
+    numbers: object  # the table
+    runs: Counter[tuple[str, str, str]]  # kind, status and stage of life -> how many runs the record has
+    left: list[str]  # work that is still on its way
+
+
+@pytest.fixture
+def kill_and_resume(ray_address: str, tmp_path: Path) -> Callable[..., Killed]:
+    """Start a run, kill -9 its driver so many seconds after it came to a stage, and give the same command again."""
+
+    def moment(stage: str, directory: Path, log: Path) -> bool:
+        if stage == "start":
+            return "making the data" in log.read_text()
+        if stage == "search":
+            return any(directory.glob("studies/*/pack-*.pickle"))
+        if stage == "select":
+            return any(directory.glob("studies/*/selection.json"))
+        if stage == "record":
+            return any(directory.glob("outbox/*/parcel.json"))
+        return bool(record_runs(directory)[stage.removeprefix("recorded "), "FINISHED", "active"])
+
+    def call(stage: str, delay: float, trainings: int, *arguments: str) -> Killed:
+        directory, log = tmp_path / f"{stage}-{delay}", tmp_path / f"{stage}-{delay}.log"
+        command = [sys.executable, "-m", "oodbench", "run", *arguments, "--json", "--address", ray_address]
+        command += ["--directory", str(directory)]
+        deadline = time.monotonic() + 120
+        with log.open("w") as errors:
+            driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+            while not moment(stage, directory, log):
+                assert driver.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.002)
+            time.sleep(delay)
+            driver.kill()
+            assert driver.wait() == -signal.SIGKILL, f"ended before {delay} s after {stage}: {log.read_text()}"
+        packs = [path.read_bytes() for path in directory.glob("studies/*/pack-*.pickle")]
+        concluded = any(directory.glob("outbox/*/parcel.json")) or record_runs(directory)["study", "FINISHED", "active"]
+        finished = sum(len(pickle.loads(content[32:]).predictors) for content in packs)
+        again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert again.returncode == 0, again.stderr
+        trained = re.search(r"(\d+) trainings in ", again.stderr)
+        repeated = (int(trained[1]) if trained else 0) - (0 if concluded else trainings - finished)
+        numbers = [(row["method"], row["metrics"]) for row in json.loads(again.stdout)[0]["rows"]]
+        left = [str(path) for part in ("studies", "outbox") for path in directory.glob(f"{part}/*")]
+        return Killed(stage, len(packs), repeated, numbers, record_runs(directory), left)
+
+    return call
+
+
+@dataclass
+class TrackingServer:
+    """A real MLflow server on this machine, which a test may stop and start."""
+
+    folder: Path
+    port: int
+    backend: str
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [
+                sys.executable, "-m", "mlflow", "server", "--backend-store-uri", self.backend, "--serve-artifacts",
+                "--artifacts-destination", str(self.folder / "artifacts"), "--host", "127.0.0.1",
+                "--port", str(self.port), "--workers", "1",
+            ],
+            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with contextlib.suppress(OSError), urlopen(f"{self.address}/health", timeout=5):
+                return
+            time.sleep(0.2)
+        raise TimeoutError(f"no MLflow server at {self.address}")
+
+    def stop(self, with_signal: int = signal.SIGTERM) -> None:
+        if self.process is not None:
+            os.killpg(self.process.pid, with_signal)
+            self.process.wait(timeout=20)
+            self.process = None
+
+    def runs(self) -> Counter[tuple[str, str, str]]:
+        return record_runs(self.folder, "server.db")
+
+
+@pytest.fixture
+def make_tracking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., TrackingServer]]:
+    """An MLflow server with its data in a database of the test's, or in sqlite."""
+    made: list[TrackingServer] = []
+
+    def make(backend: str | None = None) -> TrackingServer:
+        folder = tmp_path_factory.mktemp("server")
+        made.append(TrackingServer(folder, _free_port(), backend or f"sqlite:///{folder}/server.db"))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.stop()
+
+
+@pytest.fixture
+def tracking_server(make_tracking_server: Callable[..., TrackingServer]) -> TrackingServer:
+    return make_tracking_server()
+
+
+@pytest.fixture
+def free_port() -> int:
+    return _free_port()
+
+
+@pytest.fixture
+def count_runs() -> Callable[..., Counter[tuple[str, str, str]]]:
+    return record_runs
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def record_runs(directory: Path, name: str = "mlflow.db") -> Counter[tuple[str, str, str]]:
+    """How many runs a record in sqlite has, by kind, status and stage of life: deleted ones, too."""
+    if not (directory / name).exists():
+        return Counter()
+    query = """SELECT value, status, lifecycle_stage FROM runs JOIN tags ON tags.run_uuid = runs.run_uuid
+               WHERE tags.key = 'oodbench.kind'"""
+    with contextlib.closing(sqlite3.connect(f"file:{directory}/{name}?mode=ro", uri=True, timeout=30)) as database:
+        try:
+            return Counter(database.execute(query).fetchall())
+        except sqlite3.OperationalError:  # no tables yet
+            return Counter()

@@ -36,6 +36,8 @@ BASE = {
     "leaderboard": ["selection_bias", *RECORD],
     "figures": ["selection_bias", "--output", "figures", *RECORD],
     "stability": ["3f2a", *RECORD],
+    "compare": ["3f2a", "erm", *RECORD],
+    "sync": RECORD,
     "show": ["erm"],
     "check": ["no-such-package"],
     "new": ["method", "fresh"],
@@ -51,7 +53,7 @@ NASTY = [
     "batch=-1", "loss=x", "optimizer=", "http://[::1", "http://", "http://:0", "sqlite://", "sqlite:////proc/x/y.db",
     "ftp://x", "file:", "127.0.0.1:99999", "127.0.0.1:x", "ray://", "auto", "worst", "oracle", "cuda", "csv", "json",
     "md", "paper", "./x.toml", "9" * 40, "99999999999", "0", "MA,NY", "XX", "1-Year", "2018", "3f2a", "%s", "{}", "\\",
-    "é",
+    "é", "random", "optuna", "asha", "none", "0s", "1e3m", "30s", "9" * 400 + "h", "environments", "HEAD:x", "latex",
 ]  # fmt: skip
 TEXTS = st.one_of(
     st.sampled_from(NASTY),

@@ -45,6 +45,9 @@ def silent_port() -> Iterator[int]:
         ([*RUN, "--seeds", "-2"], "--seeds must be at least 1"),
         ([*RUN, "--selector", "best"], "there is no selector 'best'"),
         ([*RUN, "--device", "tpu"], "there is no device 'tpu'"),
+        ([*RUN, "--trial-timeout", "soon"], "--trial-timeout soon is not a length of time.\nWrite it as 30s"),
+        ([*RUN, "--search", "optuna", "--selector", "oracle"], "--selector oracle does not go with --search"),
+        (["run", "--suite", "paper", "--budget", "10m"], "--budget does not go with --suite"),
         ([*RUN, "--model", "forest"], "there is no model 'forest'"),
         ([*RUN, "--set-model", "width=3"], "model 'linear' has no setting 'width'"),
         ([*RUN, "--set-training", "steps=0"], "steps must be at least 1"),
@@ -109,7 +112,7 @@ def test_hosts_that_never_answer(cli: Cli, silent_port: int, option: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "list", "show", "leaderboard", "figures", "stability", "ui", "check", "new"]
+    "command", ["run", "list", "show", "leaderboard", "figures", "stability", "sync", "ui", "check", "new"]
 )
 def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
     done = cli(command, "--help")

@@ -14,7 +14,7 @@ import pytest
 
 from oodbench.dataset import Task
 from oodbench.errors import UserError
-from oodbench.report.drawing import COLORS, looks_of
+from oodbench.report.drawing import COLORS, PAGE, looks_of
 from oodbench.report.figures import draw_accuracy_f1, draw_distribution, draw_states, gather, write_figures
 from oodbench.report.states import TILES
 from oodbench.tracking import StudyRecord
@@ -111,6 +111,20 @@ def test_the_map_shows_every_state_once_with_one_colour_scale() -> None:
         assert by_line.count("--") == 1  # where it was trained
     assert bar.get_ylim() == pytest.approx((0.16, 0.36))
     assert best.patches[0].get_facecolor() != worst.patches[0].get_facecolor()
+
+
+def test_figures_have_the_width_of_a_page() -> None:
+    for count in (1, 3):
+        scores = gather("data", [record(f"m{number}", spread(STATES, 0.3)) for number in range(count)])
+        for draw in (draw_states, draw_distribution, draw_accuracy_f1):
+            assert draw(scores).get_figwidth() == PAGE
+
+
+def test_other_peoples_methods_change_no_colour(distribution: Callable[..., Path]) -> None:
+    before = looks_of(["srm", "erm"])
+    distribution("aaa", "aaa_module", "", methods="aaa = aaa_module:Aaa")
+    assert looks_of(["srm", "erm"]) == before
+    assert looks_of(["aaa", "srm", "erm"])["srm"] == before["srm"]
 
 
 def test_methods_keep_their_colours() -> None:

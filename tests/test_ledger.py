@@ -26,17 +26,21 @@ TINY = {"majority": 60, "minority": 20, "test_rows": 20}
 
 
 def record(label: str, error: float, **more: Any) -> StudyRecord:
-    rows = [(seed, "test", name, error + seed / 100) for seed in (0, 1, 2) for name in ("a", "b")]
+    rows = [(seed, "test", name, error + seed / 100) for seed in range(8) for name in ("a", "b")]
     results = pd.DataFrame(rows, columns=["seed", "part", "environment", "error"]).assign(chosen=True, configuration=0)
-    plain = StudyRecord("run", "id", label, "regression", "FINISHED", "", 20, 3, 0, "f" * 16, "", results)
+    plain = StudyRecord("run", "id", label, "regression", "FINISHED", "", 20, 8, 0, "f" * 16, "", results)
     return replace(plain, **{"test_fingerprint": "e" * 16, "ledger": Ledger(trials_granted=20), **more})
 
 
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"ledger": Ledger(trials_granted=40)}, "a, c: 20 trials × 3 seeds; b: 40 trials × 3 seeds."),
-        ({"seeds": 2, "fingerprint": "g" * 16}, "a, c: 20 trials × 3 seeds; b: 20 trials × 2 seeds."),
+        ({"ledger": Ledger(trials_granted=40)}, "a, c: 20 trials × 8 seeds; b: 40 trials × 8 seeds."),
+        ({"seeds": 2, "fingerprint": "g" * 16}, "a, c: 20 trials × 8 seeds; b: 20 trials × 2 seeds."),
+        (
+            {"ledger": Ledger(trials_granted=20, search="optuna", budget_seconds=60)},
+            "a, c: search=random; b: search=optuna, budget=1m.",
+        ),
         ({"fingerprint": "g" * 16}, "a, c: training data ffffff; b: training data gggggg."),
         ({"test_fingerprint": "d" * 16}, "a, c: test data eeeeee; b: test data dddddd."),
     ],
@@ -52,7 +56,9 @@ def test_unequal_studies_are_refused_and_only_shown_mixed(other: dict[str, Any],
     assert [row.label for row in board.rows] == ["b", "a", "c"]
     assert [bool(row.unequal) for row in board.rows] == [True, False, False]
     assert [row.cells["mean_error"].mark for row in board.rows] == ["", "best", ""]
+    assert [row.cells["mean_error"].tier for row in board.rows] == [None, 1, 2]
     assert " †" in render(board, "md")
+    assert r"b $\dagger$ &" in render(board, "latex")
     assert notes(board)[-1].startswith("† b: ")
     assert json.loads(render(board, "json"))["rows"][0]["unequal"] == board.rows[0].unequal
     assert next(csv.DictReader(io.StringIO(render(board, "csv"))))["unequal"] == board.rows[0].unequal
@@ -61,8 +67,23 @@ def test_unequal_studies_are_refused_and_only_shown_mixed(other: dict[str, Any],
 def test_a_space_that_was_searched_whole_is_not_a_smaller_budget() -> None:
     board = compile_leaderboard("data", [record("a", 2.0), record("b", 1.0, trials=4)])
     assert not any(row.unequal for row in board.rows)
-    assert "| 4 of 20 × 3 |" in render(board, "md")
+    assert "| 4 of 20 × 8 |" in render(board, "md")
     assert "no more than n points" in render(board, "md")
+
+
+def test_repeats_and_oracles_have_the_terms_of_their_study() -> None:
+    chosen = record("a", 2.0, selector="worst", search="s", study="one")
+    others = [record("a", 2.1, repeat_of="one"), record("a (oracle)", 1.9, selector="oracle", search="s")]
+    board = compile_leaderboard("data", [chosen, *others])
+    assert [(row.label, row.unequal) for row in board.rows] == [("a (oracle)", ""), ("a", "")]
+
+
+def test_a_time_that_was_over_is_not_a_smaller_budget() -> None:
+    timed = Ledger(trials_granted=20, budget_seconds=60)
+    board = compile_leaderboard("data", [record("a", 2.0, ledger=timed), record("b", 1.0, trials=4, ledger=timed)])
+    assert not any(row.unequal for row in board.rows)
+    assert "the time was over" in render(board, "md")
+    assert "no more than n points" not in render(board, "md")
 
 
 def test_a_study_without_results_has_no_rank_to_refuse() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import re
@@ -26,6 +27,7 @@ def test_pickles_are_loaded_only_where_they_were_just_made_or_are_ours() -> None
     """A file that calls an unsafe loader must be known here, with its reason."""
     known = {
         "packstore.py": "this user's own unfinished work",
+        "trainable.py": "what the driver sent to its own workers",
         "worker.py": "what the worker just made, to see whether it travels",
         "testing.py": "what a check just made, to see whether it travels",
     }
@@ -33,15 +35,18 @@ def test_pickles_are_loaded_only_where_they_were_just_made_or_are_ours() -> None
     assert found == set(known)
 
 
+PACK = Pack("study", 0, ())
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> PackStore:
-    return PackStore(tmp_path, SimpleNamespace(identity="study"))  # type: ignore[arg-type]
+    return PackStore(tmp_path, SimpleNamespace(identity="study", packs=[PACK]))  # type: ignore[arg-type]
 
 
 def test_unfinished_work_is_for_its_owner_alone(store: PackStore) -> None:
     previous = os.umask(0)  # the most generous
     try:
-        store.save(Pack("study", 0, ()), PackResult([], []))
+        store.save(PACK, PackResult([], []))
     finally:
         os.umask(previous)
     (path,) = store.folder.glob("*.pickle")
@@ -61,7 +66,8 @@ def test_a_pickle_that_others_could_have_written_is_not_loaded(
     monkeypatch.chdir(tmp_path)
     store.folder.mkdir(parents=True)
     path = store.folder / "pack-00000.pickle"
-    path.write_bytes(pickle.dumps(Bomb()))
+    content = pickle.dumps(Bomb())
+    path.write_bytes(hashlib.sha256(content).digest() + content)
     path.chmod(0o666 if which == "file" else 0o600)
     store.folder.chmod(0o777 if which == "folder" else 0o700)
     assert store.load() == {}

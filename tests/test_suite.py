@@ -71,17 +71,25 @@ def test_the_record_keeps_the_details_that_the_label_leaves_out(short: tuple[Pat
 
 
 def test_files_are_written_and_the_same_record_gives_the_same_bytes(
-    short: tuple[Path, oodbench.SuiteResult], tmp_path: Path
+    cli: Cli, short: tuple[Path, oodbench.SuiteResult], tmp_path: Path
 ) -> None:
     path, result = short
     written = result.write(tmp_path / "one")
-    names = ["regression.md", "regression.csv", "curve.md", "curve.csv", "curve.svg", "README.md"]
-    assert [file.name for file in written] == names
+    drawn = ["regression/1/distribution.svg", "regression/2/distribution.svg"]
+    names = ["regression.md", "regression.csv", "regression_cells.csv", "regression.tex", *drawn]
+    names += ["curve.md", "curve.csv", "curve_cells.csv", "curve.svg", "README.md"]
+    assert [file.relative_to(tmp_path / "one").as_posix() for file in written] == names
+    same = cli("compare", str(tmp_path / "one"), str(tmp_path / "one"), "--json")
+    assert same.code == 0, same.err
+    compared = [(row["setting"], row["method"], row["verdict"]) for row in same.json()["rows"]]
+    assert len(compared) == 6
+    assert {verdict for _, _, verdict in compared} == {"identical"}
     again = oodbench.suite_leaderboards(str(path), mode="short", directory=path.parent / "record")
     again.write(tmp_path / "two")
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
     texts = {name: (tmp_path / "one" / name).read_text() for name in names}
+    assert all(f"]({figure})" in texts["regression.md"] for figure in drawn)
     assert "| 0.500 ± 1000.000 ✓ |" in texts["regression.md"]
     assert "| 0.500 ± 0.000 ✗ |" in texts["regression.md"]
     rows = list(csv.DictReader(texts["regression.csv"].splitlines()))
@@ -146,7 +154,7 @@ def test_a_suite_of_ones_own_through_the_command_line(
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
     assert " in all" in done.err
-    assert "wrote 6 files" in done.err
+    assert "wrote 9 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")
     assert board.out == done.out

@@ -35,6 +35,7 @@ class Acs(Dataset):
 
     source: tuple[str, ...] = setting(("MA",), "states to train and validate on; several are the known groups")
     target: tuple[str, ...] = setting((OTHERS,), "states to test on; others: every other one of the 50 states")
+    leave_out: tuple[str, ...] = setting((), "states not to test on, for example those without files")
     train_rows: int = setting(2000, "training rows from each source state, drawn anew for every seed")
     validation_rows: int | None = setting(None, "validation rows from each source state; none: all that are left")
     year: int = setting(2018, "year of the census files, 2014 to 2024")
@@ -48,10 +49,10 @@ class Acs(Dataset):
     drop: tuple[str, ...] = setting((), "features to leave out, for example PUMA,POWPUMA")
 
     def __post_init__(self) -> None:
-        for name in ("source", "target", "drop"):
+        for name in ("source", "target", "leave_out", "drop"):
             values = tuple(value if value == OTHERS else value.upper() for value in getattr(self, name) if value)
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
-        for state in (*self.source, *(state for state in self.target if state != OTHERS)):
+        for state in (*self.source, *(state for state in self.target if state != OTHERS), *self.leave_out):
             if state not in CODES:
                 raise UnknownName("state", state, CODES)
         if not self.source or not self.target:
@@ -59,6 +60,8 @@ class Acs(Dataset):
         common = set(self.source) & set(self.target)
         if common:
             raise ValueError(f"{', '.join(sorted(common))} cannot be source and target at once.")
+        if not self._targets:
+            raise ValueError("leave_out leaves no state to test on.")
         if self.train_rows < 2 or (self.validation_rows is not None and self.validation_rows < 1):
             raise ValueError("train_rows must be at least 2, validation_rows at least 1 or none.")
         PersonFile(self.year, self.horizon, self.source[0])
@@ -103,7 +106,7 @@ class Acs(Dataset):
         """The test states, in order; `others` stands for the states that are not named."""
         others = [state for state in STATES if state not in self.source]
         listed = [one for state in self.target for one in (others if state == OTHERS else [state])]
-        return tuple(dict.fromkeys(listed))
+        return tuple(state for state in dict.fromkeys(listed) if state not in self.leave_out)
 
     @property
     def _person_files(self) -> list[PersonFile]:

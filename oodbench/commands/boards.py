@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from oodbench.commands.terminal import (
     MixedOption,
     ModeOption,
     OutputOption,
+    OverOption,
     SeedOption,
     SeedsOption,
     SelectorOption,
@@ -24,6 +26,7 @@ from oodbench.commands.terminal import (
     TrackingOption,
     TrialsOption,
     app,
+    check_over,
     errors,
     print_board,
     refuse,
@@ -43,7 +46,11 @@ def leaderboard(
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Add what each study spent: trainings, gradient steps, rows, seconds.")
     ] = False,
-    format: Annotated[str, typer.Option(help="table, md, csv or json.")] = "table",
+    over: OverOption = "seeds",
+    format: Annotated[str, typer.Option(help="table, md, csv, json or latex.")] = "table",
+    cells: Annotated[
+        Path | None, typer.Option("--cells", help="A CSV file for every seed and environment, for `oodbench compare`.")
+    ] = None,
     mixed: MixedOption = False,
     suite: SuiteOption = None,
     mode: ModeOption = None,
@@ -71,14 +78,20 @@ def leaderboard(
     from oodbench.report.tables import FORMATS, render
 
     format = "json" if as_json else format
+    claim = check_over(over)
     if format not in FORMATS:
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
     if suite is not None:
-        by_dataset = {"--set": set_, "a dataset as argument": dataset}
-        refuse(by_dataset, "does not go with --suite", "Narrow with --dataset.")
         refuse({"--ledger": ledger}, "does not go with --suite", "Use --json, which has it.")
         refuse(
-            {f"--format {format}": format in ("md", "csv")}, "does not go with --suite", "Write files with --output."
+            {"--set": set_, "--cells": cells, "a dataset as argument": dataset},
+            "does not go with --suite",
+            "Narrow with --dataset.",
+        )
+        refuse(
+            {f"--format {format}": format in ("md", "csv", "latex"), "--over": over != "seeds"},
+            "does not go with --suite",
+            "Write files with --output.",
         )
         from oodbench.suiteresult import suite_leaderboards
 
@@ -110,12 +123,20 @@ def leaderboard(
         dataset,
         settings=settings,
         stability=stability,
+        over=claim,
         trials=trials,
         seeds=seeds,
         mixed=mixed,
         tracking_uri=tracking_uri,
         directory=directory,
     )
+    if cells is not None:
+        from oodbench.scores import scores_of, write_cells
+
+        try:
+            cells.write_text(write_cells(scores_of([board])), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{cells} cannot be written: {error.strerror}.\nName a file in a folder.") from None
     if format == "table":
         print_board(board, ledger)
     else:

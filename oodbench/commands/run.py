@@ -31,6 +31,7 @@ from oodbench.commands.terminal import (
     refuse,
     results_only,
     show_suite,
+    sync_command,
 )
 from oodbench.settings import split_assignments
 
@@ -63,9 +64,33 @@ def run(
     seeds: SeedsOption = None,
     seed: SeedOption = 0,
     selector: SelectorOption = None,
+    search: Annotated[
+        str | None, typer.Option(help="Who proposes: random, or optuna. [dim]\\[default: random][/dim]")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Who stops poor trainings early: none, or asha. [dim]\\[default: none][/dim]")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time for each method, e.g. 10m; --trials is then the most.")
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Whole searches to do, on the same data: the board shows their spread.")
+    ] = 1,
+    price: Annotated[
+        bool,
+        typer.Option("--price", help="Search again with the oracle's choice: what choosing on validation data costs."),
+    ] = False,
     device: DeviceOption = "auto",
     mixed: MixedOption = False,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
+    cpus_per_pack: Annotated[float, typer.Option(help="CPUs for one pack; torch gets as many threads.")] = 1.0,
+    gpus_per_pack: Annotated[
+        float | None, typer.Option(help="GPUs for one pack, or a share of one. [dim]\\[default: 0.25 on a GPU][/dim]")
+    ] = None,
+    trial_timeout: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How long one training may take, e.g. 30s or 10m; longer ones fail."),
+    ] = None,
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
     figures: Annotated[
@@ -87,6 +112,11 @@ def run(
         "--set-model": set_model,
         "--set-training": set_training,
         "--fix": fix,
+        "--search": search,
+        "--scheduler": scheduler,
+        "--budget": budget,
+        "--repeats": repeats != 1,
+        "--price": price,
     }
     if suite is None:
         refuse({"--mode": mode, "--output": folder}, "is for suites", "Name one with --suite.")
@@ -99,6 +129,9 @@ def run(
         "seed": seed,
         "device": device,
         "address": address,
+        "cpus_per_pack": cpus_per_pack,
+        "gpus_per_pack": gpus_per_pack,
+        "trial_timeout": trial_timeout,
         "tracking_uri": tracking_uri,
         "directory": directory,
         "fresh": fresh,
@@ -123,6 +156,11 @@ def run(
                 model_settings=split_assignments(set_model or [], "--set-model"),
                 training=split_assignments(set_training or [], "--set-training"),
                 fix=split_assignments(fix or [], "--fix"),
+                search=search or "random",
+                scheduler=scheduler or "none",
+                budget=budget,
+                repeats=repeats,
+                price=price,
                 **common,
             )
         boards = result.leaderboards(mixed)
@@ -131,7 +169,15 @@ def run(
         else:
             for board in boards:
                 print_board(board)
-    if not as_json:
+    if result.undelivered:
+        errors().print(
+            f"[bold yellow]notice[/bold yellow]    {len(result.undelivered)} studies are not delivered yet to "
+            f"{result.record.address}: they are kept in {directory}\n"
+            f"`{sync_command(directory, result.record.destination)}` delivers them, and so does the same command",
+            highlight=False,
+            soft_wrap=True,
+        )
+    elif not as_json:
         errors().print(
             f"recorded in {result.record.address}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
         )
@@ -140,5 +186,5 @@ def run(
     if figures is not None:
         written = result.write_figures(figures)
         errors().print(f"wrote {len(written)} figures into {figures}", highlight=False, soft_wrap=True)
-    if result.failures:
+    if result.failures or result.undelivered:
         raise typer.Exit(1)

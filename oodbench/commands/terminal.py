@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oodbench.errors import UserError
+from oodbench.errors import UnknownName, UserError
+from oodbench.statistics import OVER, Over
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +71,17 @@ DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
 
+OverOption = Annotated[
+    str, typer.Option("--over", help="What claims are about: other training draws (seeds) or other environments.")
+]
+
 DIRECTORY = Path(".oodbench")
+
+
+def check_over(over: str) -> Over:
+    if over not in OVER:
+        raise UnknownName("unit for --over", over, OVER)
+    return over
 
 
 def print_board(board: Any, ledger: bool = False) -> None:
@@ -111,6 +122,14 @@ def results_only() -> Iterator[None]:
     """Whatever is printed in here goes to standard error: standard output is for results, and plug-ins talk."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
+
+
+def sync_command(directory: Path, destination: str) -> str:
+    """What a user types to deliver what is in the outbox."""
+    parts = ["oodbench sync"]
+    if directory != DIRECTORY:
+        parts.append(f"--directory {directory}")
+    return " ".join(parts + ([f"--tracking-uri {destination}"] if destination else []))
 
 
 def output() -> Console:

@@ -37,10 +37,16 @@ class ConsoleProgress(Progress):
             f"{sum(study.trainings for study in studies)} trainings on {first.setup.device}",
             highlight=False,
         )
+        searches = 1 + max(study.budget.repeat for study in studies)
+        if searches > 1:
+            self.console.print(f"repeats   {searches} searches, on the same data", highlight=False)
         self.console.print(f"record    {record}", highlight=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:
         self.console.print(f"[dim]{text} …[/dim]")
+
+    def note(self, text: str) -> None:
+        self.console.print(f"[bold yellow]notice[/bold yellow]    {text}", highlight=False, soft_wrap=True)
 
     def begin(self, trainings: int, finished: int) -> None:
         self.done, self.total = finished, trainings
@@ -67,7 +73,7 @@ class ConsoleProgress(Progress):
             self.console.print(f"{self.done} of {self.total} trainings{tail}", highlight=False)
 
     def end(self) -> None:
-        self.searching = time.monotonic() - self.begun
+        self.searching = self.searching or time.monotonic() - self.begun
         if self.bar is not None:
             self.bar.stop()
             self.bar = None

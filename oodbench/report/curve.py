@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oodbench.report.drawing import as_bytes, looks_of, new_figure, style
+from oodbench.report.drawing import PAGE, as_bytes, looks_of, new_figure, style
 from oodbench.report.tables import TITLES
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def draw_curve(result: BoardResult) -> str:
     """One panel per metric. Points without a result are left out, and the table says why."""
     metrics = result.leaderboards[0].metrics
     with style():
-        figure = new_figure(4.6 * len(metrics), 3.2)
+        figure = new_figure(PAGE, 3.0)
         for axes, metric in zip(figure.subplots(1, len(metrics), squeeze=False)[0], metrics, strict=True):
             _draw(axes, result, metric)
         return as_bytes(figure, "svg").decode()

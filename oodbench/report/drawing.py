@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
-from oodbench.registry import names
+from oodbench.registry import names_own_first
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +18,7 @@ COLORS = (  # told apart by everybody (Okabe, Ito), without the yellow, which is
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a",
 )  # fmt: skip
 MARKERS = "osD^vP<X"
+PAGE = 6.8  # inches: the text of a page, both columns; figures are printed as they are, not scaled
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "oodbench",  # else the ids in the file are random
     "font.size": 9,
@@ -28,7 +29,8 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
-    "savefig.dpi": 160,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # letters as letters: conferences refuse others
 }
 
 
@@ -40,7 +42,7 @@ class Look:
 
 def looks_of(labels: Sequence[str]) -> dict[str, Look]:
     """A colour and marker for each row of a leaderboard: a method's own in all figures, as far as they go round."""
-    installed, taken, looks = names("method"), set[int](), {}
+    installed, taken, looks = names_own_first("method"), set[int](), {}
     for label in labels:
         method = label.partition(" ")[0].partition(":")[0]
         place = installed.index(method) if method in installed else len(installed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oodbench.errors import UserError
-from oodbench.report.drawing import Look, as_bytes, check_format, looks_of, new_figure, style
+from oodbench.report.drawing import PAGE, Look, as_bytes, check_format, looks_of, new_figure, style
 from oodbench.report.states import TILES
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time
-MOST_PANELS = 3  # beside each other
+MOST_PANELS = 2  # beside each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def write_figures(setting: str, records: Sequence[StudyRecord], folder: str | Pa
 def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
     import pandas as pd
 
-    records = sorted(records, key=lambda record: record.label)
+    records = sorted((one for one in records if not one.repeat_of), key=lambda record: record.label)
     frames, trained = [], dict[str, None]()
     for record in records:
         if record.results is None:
@@ -106,7 +106,7 @@ def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
 def draw_accuracy_f1(scores: Scores) -> Figure:
     """Accuracy against F1: a small point per test environment, a large one for a method's average."""
     beside = 1 if max(map(len, scores.methods)) > 24 else 2  # legend entries in a row
-    figure = new_figure(6.2, 4.9 + 0.25 * -(-len(scores.methods) // beside))
+    figure = new_figure(PAGE, 4.9 + 0.25 * -(-len(scores.methods) // beside))
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
         mine = scores.of(method)
@@ -128,7 +128,7 @@ def draw_distribution(scores: Scores) -> Figure:
     """Accuracy, or error for a regression, over the test environments: a box, every environment, and the average."""
     column, best_first = ("accuracy", -1) if scores.task == "classification" else ("error", 1)
     order = sorted(scores.methods, key=lambda method: best_first * scores.of(method)[column].mean(), reverse=True)
-    figure = new_figure(7.2, 1.5 + 0.62 * len(order))
+    figure = new_figure(PAGE, 1.5 + 0.62 * len(order))
     axes = figure.add_subplot()
     names = []
     for row, method in enumerate(order):
@@ -161,7 +161,7 @@ def draw_states(scores: Scores) -> Figure:
     methods = sorted(scores.methods, key=lambda method: scores.of(method)["error"].mean())
     columns = min(len(methods), MOST_PANELS)
     rows = -(-len(methods) // columns)
-    figure = new_figure(4.3 * columns + 0.7, 3.2 * rows + 0.6)
+    figure = new_figure(PAGE, (2.4 if columns > 1 else 4.2) * rows + 0.7)
     panels = figure.subplots(rows, columns, squeeze=False)
     color = ScalarMappable(Normalize(scores.frame["error"].min(), scores.frame["error"].max()), "viridis")
     for number, axes in enumerate(panels.flat):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.report.latex import latex_table
 from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
+from oodbench.scores import ENDING, scores_of, write_cells
 from oodbench.space import fixed_text
 
 if TYPE_CHECKING:
@@ -16,21 +18,39 @@ if TYPE_CHECKING:
 
 
 def write_files(result: SuiteResult, folder: Path) -> list[Path]:
-    """Board by board its Markdown, CSV and figure, then the index."""
+    """Board by board its Markdown, CSV, scores per seed and environment, and LaTeX or figure; then the index."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for board in result.boards:
         name = board.board.name
-        texts = {f"{name}.md": _markdown(board), f"{name}.csv": _frame(board).to_csv(index=False)}
-        if board.board.curve is not None:
+        figures = _write_figures(board, folder / name) if board.board.figures else []
+        shown = [path.relative_to(folder) for path in figures]
+        texts = {f"{name}.md": _markdown(board, shown), f"{name}.csv": _frame(board).to_csv(index=False)}
+        texts[f"{name}{ENDING}"] = write_cells(scores_of(board.leaderboards))
+        if board.board.curve is None:
+            texts[f"{name}.tex"] = latex_table(board.leaderboards, board.board.title) + "\n"
+        else:
             from oodbench.report.curve import draw_curve
 
             texts[f"{name}.svg"] = draw_curve(board)
         for file, text in texts.items():
             written.append(folder / file)
             written[-1].write_text(text, encoding="utf-8")
+        written += figures
     written.append(folder / "README.md")
     written[-1].write_text(_index(result), encoding="utf-8")
+    return written
+
+
+def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
+    """The test environments of every setting of the board that has results."""
+    from oodbench.report.figures import write_figures
+
+    written = []
+    for number, (leaderboard, records) in enumerate(zip(board.leaderboards, board.found, strict=True), start=1):
+        if any(record.results is not None for record in records):
+            own = folder / str(number) if len(board.leaderboards) > 1 else folder
+            written += write_figures(leaderboard.setting, records, own)
     return written
 
 
@@ -54,12 +74,14 @@ def print_boards(result: SuiteResult, console: Console) -> None:
             console.print(note, highlight=False, soft_wrap=True)
 
 
-def _markdown(board: BoardResult) -> str:
+def _markdown(board: BoardResult, figures: list[Path]) -> str:
     lines = [f"# {board.board.title}", ""]
     if board.board.curve is None:
         for leaderboard in board.leaderboards:
             lines += [markdown_table(leaderboard), ""]
         lines.append(max((legend(leaderboard) for leaderboard in board.leaderboards), key=len))
+        for figure in figures:
+            lines += ["", f"![{figure.stem}]({figure.as_posix()})"]
     else:
         titles, rows = _curve_table(board)
         lines += [f"**{board.leaderboards[0].setting}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
@@ -114,7 +136,7 @@ def _index(result: SuiteResult) -> str:
     lines += [line(["board", "dataset settings", "studies", "trials × seeds", "concluded", "files"]), line(["---"] * 6)]
     for board in result.boards:
         name = board.board.name
-        files = [name + ending for ending in (".md", ".csv", *([".svg"] if board.board.curve else []))]
+        files = [name + ending for ending in (".md", ".csv", ENDING, ".svg" if board.board.curve else ".tex")]
         asked = sum(len(leaderboard.rows) for leaderboard in board.leaderboards)
         done = sum(record.results is not None for record in board.records)
         lines.append(

@@ -1,9 +1,9 @@
-"""A leaderboard as text: a terminal table, Markdown, CSV or JSON."""
+"""A leaderboard as text: a terminal table, Markdown, CSV, JSON or LaTeX."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from oodbench.board import Cell, Leaderboard, Row
 from oodbench.errors import UnknownName
@@ -12,13 +12,24 @@ from oodbench.metrics import STABILITY
 if TYPE_CHECKING:
     from rich.table import Table
 
-FORMATS = ("table", "md", "csv", "json")
-LEGEND = (
-    "value ± spread (sample std over seeds). Bold (★): ahead of every other method by more than the noise over seeds "
-    "(paired t-test, 5 %); ≈: tied for the best."
+FORMATS = ("table", "md", "csv", "json", "latex")
+LEGEND = "value ± spread (sample std over seeds)."
+TIERS = (
+    "Tier 1: the best mean, and all that are not significantly worse (Wilcoxon's signed ranks over {over}, 5 % after "
+    "Holm's correction over all pairs); then the same among the rest. Bold (★): alone in tier 1 of its column; ≈: one "
+    "of several in it."
 )
 WHOLE_SPACE = "n of m trials: the search space has no more than n points, and all were tried."
-UNEQUAL = "†: another budget or other data than the other rows, so neither bold nor tied."
+OUT_OF_TIME = "n of m trials: the time was over after n."
+UNEQUAL = "†: another budget or other data than the other rows, so in no tier."
+TOO_FEW = "Too few {over} to tell methods apart: {units}, and with so many methods it takes {needed}. No tiers."
+INTERVALS = {
+    "seeds": "95 % interval: of the mean over training draws, on these environments (bootstrap of seeds).",
+    "environments": "95 % interval: of the mean over environments like these, for these training draws (bootstrap of "
+    "environments).",
+}
+SEARCHES = "over searches: sample std of the mean over repeats of the whole search, on the same data."
+PRICE = "price of selection: what the choice on validation data loses against the oracle, which is chosen on test data."
 PUBLISHED = "✓: within the published ±; ✗: outside it."
 STABILITY_LEGEND = (
     "DS, ODS: distributional and out-of-distribution stability of the chosen models, in nats; smaller is stabler."
@@ -50,6 +61,10 @@ def render(board: Leaderboard, format: str, ledger: bool = False) -> str:
         return board.frame(ledger).to_csv(index=False).rstrip("\n")
     if format == "json":
         return json.dumps(board.as_dict(), indent=2)
+    if format == "latex":
+        from oodbench.report.latex import latex_table
+
+        return latex_table([board])
     raise UnknownName("format", format, FORMATS)
 
 
@@ -57,15 +72,11 @@ def rich_table(board: Leaderboard) -> Table:
     from rich.table import Table
 
     table = Table(title=board.setting, title_justify="left", caption=legend(board), caption_justify="left")
-    table.add_column("method", no_wrap=True)
-    for title in _metric_titles(board):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("trials × seeds", justify="right", no_wrap=True)
-    table.add_column("told")
-    table.add_column("failed", justify="right")
+    for title in _titles(board):
+        justify: Literal["left", "right"] = "left" if title in ("method", "told") else "right"
+        table.add_column(title, justify=justify, no_wrap=title != "told")
     for row in board.rows:
-        cells = _metric_cells(board, row, "[bold]★ {}[/bold]")
-        table.add_row(row.label, *cells, _budget(row), row.information or "nothing", _failures(row))
+        table.add_row(*_cells(board, row, "[bold]★ {}[/bold]"))
     return table
 
 
@@ -99,10 +110,20 @@ def notes(board: Leaderboard) -> list[str]:
 
 def legend(board: Leaderboard) -> str:
     parts = [LEGEND]
-    if any(row.trials < row.ledger.trials_granted for row in board.rows):
+    short = [row for row in board.rows if row.trials < row.ledger.trials_granted]
+    if any(row.ledger.budget_seconds is None for row in short):
         parts.append(WHOLE_SPACE)
+    if any(row.ledger.budget_seconds is not None for row in short):
+        parts.append(OUT_OF_TIME)
+    if board.shows("tier"):
+        parts.append(TIERS.format(over=board.over))
+    elif board.tiers.too_few:
+        parts.append(TOO_FEW.format(over=board.over, units=board.tiers.units, needed=board.tiers.needed))
     if any(row.unequal for row in board.rows):
         parts.append(UNEQUAL)
+    parts += [INTERVALS[board.over]] if has_interval(board) else []
+    parts += [SEARCHES] if board.shows("search_spread") else []
+    parts += [PRICE] if board.shows("price") else []
     if any(board.has_published(metric) for metric in board.metrics):
         parts.append(PUBLISHED)
     if set(STABILITY) & set(board.metrics):
@@ -119,11 +140,9 @@ def _markdown(board: Leaderboard, ledger: bool) -> str:
 
 
 def markdown_table(board: Leaderboard) -> str:
-    titles = ["method", *_metric_titles(board), "trials × seeds", "told", "failed"]
+    titles = _titles(board)
     lines = [f"**{board.setting}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
-    for row in board.rows:
-        cells = _metric_cells(board, row, "**{}**")
-        lines.append(line([row.label, *cells, _budget(row), row.information or "nothing", _failures(row)]))
+    lines += [line(_cells(board, row, "**{}**")) for row in board.rows]
     return "\n".join(lines)
 
 
@@ -131,23 +150,46 @@ def line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _metric_titles(board: Leaderboard) -> list[str]:
-    return [
-        title
-        for metric in board.metrics
-        for title in (TITLES[metric], *(["published"] if board.has_published(metric) else []))
-    ]
+def has_interval(board: Leaderboard) -> bool:
+    return any(board.over in row.cells[board.metrics[0]].intervals for row in board.rows)
 
 
-def _metric_cells(board: Leaderboard, row: Row, bold: str) -> list[str]:
-    texts = []
+def _titles(board: Leaderboard) -> list[str]:
+    titles = ["method", *(["tier"] if board.shows("tier") else [])]
+    for metric in board.metrics:
+        titles.append(TITLES[metric])
+        if metric == board.metrics[0]:
+            titles += ["95 % interval"] if has_interval(board) else []
+            titles += ["over searches"] if board.shows("search_spread") else []
+            titles += ["price of selection"] if board.shows("price") else []
+        titles += ["published"] if board.has_published(metric) else []
+    return [*titles, "trials × seeds", "told", "failed"]
+
+
+def _cells(board: Leaderboard, row: Row, bold: str) -> list[str]:
+    """The texts of a row, below `_titles`."""
+    first = row.cells[board.metrics[0]]
+    texts = [row.label, *([str(first.tier or "–")] if board.shows("tier") else [])]
     for metric in board.metrics:
         cell = row.cells[metric]
         texts.append(_text(row, cell, bold))
+        if metric == board.metrics[0]:
+            texts += [interval_text(board, cell)] if has_interval(board) else []
+            texts += [_searches(row, cell)] if board.shows("search_spread") else []
+            texts += [f"{cell.price:+.3f}" if cell.price is not None else "–"] if board.shows("price") else []
         if board.has_published(metric):
             mark = {True: " ✓", False: " ✗", None: ""}[cell.within]
             texts.append(_number(cell.published.value, cell.published.spread) + mark if cell.published else "–")
-    return texts
+    return [*texts, _budget(row), row.information or "nothing", _failures(row)]
+
+
+def interval_text(board: Leaderboard, cell: Cell) -> str:
+    low, high = cell.intervals.get(board.over, (None, None))
+    return "–" if low is None else f"{low:.3f} to {high:.3f}"
+
+
+def _searches(row: Row, cell: Cell) -> str:
+    return "–" if cell.search_spread is None else f"± {cell.search_spread:.3f} ({row.searches})"
 
 
 def cell_text(cell: Cell) -> str:

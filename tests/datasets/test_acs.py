@@ -172,6 +172,8 @@ def test_too_few_rows_and_one_class(made: Make, keep: Callable[..., None]) -> No
     [
         ({"source": "MX"}, "there is no state 'MX'"),
         ({"target": "MA"}, "MA cannot be source and target at once"),
+        ({"leave_out": "others"}, "there is no state 'others'"),
+        ({"target": "NY", "leave_out": "NY"}, "leave_out leaves no state to test on"),
         ({"drop": "PUMAS"}, "there is no feature 'PUMAS'. Did you mean 'PUMA'?"),
         ({"drop": ",".join(AcsTravel.problem.features)}, "drop leaves no feature"),
         ({"year": "1999"}, "no census files of 1999"),
@@ -186,6 +188,13 @@ def test_impossible_settings(data_dir: Path, values: dict[str, str], message: st
     with pytest.raises(UserError) as caught:
         configure(AcsTravel, values, "dataset 'acs_travel'")
     assert message in str(caught.value)
+
+
+def test_states_may_be_left_out_and_added(data_dir: Path) -> None:
+    dataset = configure(AcsTravel, {"target": "others,DC", "leave_out": "ca,TX", "data": "real"}, "dataset")
+    assert len(dataset._targets) == 50 - 1 - 2 + 1
+    assert "DC" in dataset._targets
+    assert {"MA", "CA", "TX"}.isdisjoint(dataset._targets)
 
 
 def test_unknown_states_get_the_list() -> None:

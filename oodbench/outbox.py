@@ -1,0 +1,169 @@
+"""Concluded studies on their way to the record: each a folder with all that the record will say, written at once.
+
+A study goes from its packs into the outbox, and from there into the record. Each step is repeated until it is done:
+what a killed driver or a server that was away interrupted, the next run or `oodbench sync` completes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from oodbench.packstore import study_folder
+
+CONTENTS = "parcel.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a run of the record says."""
+
+    name: str
+    status: str  # FINISHED or FAILED
+    metrics: dict[str, float]
+    params: dict[str, str]
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A concluded study, ready to be recorded."""
+
+    id: str  # tells this conclusion from every other, also from another of the same study
+    study: str  # its identity
+    label: str
+    setting: str
+    destination: str  # the record it is for, without credentials; empty for the embedded one
+    fresh: bool  # whether it is wanted beside an equal study in the record
+    started: int  # milliseconds since the epoch
+    concluded: int
+    error: str
+    experiment_tags: dict[str, str]
+    parent: Entry
+    children: list[Entry]  # one per configuration
+    folder: Path
+
+    @property
+    def artifacts(self) -> Path:
+        return self.folder / "artifacts"
+
+    @property
+    def title(self) -> str:
+        return f"{self.label} on {self.setting}"
+
+
+class Outbox:
+    """Under `directory`. Whoever puts or removes a parcel holds the lock of its study."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.folder = directory / "outbox"
+
+    def put(self, outcome: Any, destination: str, fresh: bool) -> Parcel:
+        """All of it on disk, or nothing."""
+        from oodbench.entries import write_artifacts
+
+        study = outcome.study
+        id = f"{study.identity}-{uuid.uuid4().hex[:8]}"
+        partial = study_folder(self.directory, study.identity) / "parcel"
+        shutil.rmtree(partial, ignore_errors=True)
+        parcel = _describe(outcome, id, destination, fresh, self.folder / id)
+        try:
+            (partial / "artifacts").mkdir(parents=True)
+            write_artifacts(outcome, partial / "artifacts")
+            contents = {key: value for key, value in asdict(parcel).items() if key != "folder"}
+            (partial / CONTENTS).write_text(json.dumps(contents))
+            _settle(partial)
+            self.folder.mkdir(exist_ok=True)
+            partial.rename(parcel.folder)
+        except OSError:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        return parcel
+
+    def parcels(self) -> list[Parcel]:
+        """The oldest first."""
+        found = [_read(path.parent) for path in self.folder.glob(f"*/{CONTENTS}")]
+        return sorted((parcel for parcel in found if parcel), key=lambda parcel: (parcel.concluded, parcel.id))
+
+    def remove(self, parcel: Parcel) -> None:
+        """With what is left of the study's packs."""
+        aside = study_folder(self.directory, parcel.study)
+        aside.mkdir(parents=True, exist_ok=True)
+        parcel.folder.rename(aside / parcel.id)  # from here on it is no parcel, even if we are killed
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _describe(outcome: Any, id: str, destination: str, fresh: bool, folder: Path) -> Parcel:
+    from oodbench.entries import configuration_metrics, study_metrics, study_params, study_tags
+    from oodbench.settings import as_dict
+
+    study = outcome.study
+    settings = json.dumps(as_dict(study.dataset))
+    tags = {"oodbench.kind": "study", "oodbench.study": study.identity, "oodbench.parcel": id}
+    return Parcel(
+        id=id,
+        study=study.identity,
+        label=study.label,
+        setting=study.setting,
+        destination=destination,
+        fresh=fresh,
+        started=int(outcome.started * 1000),
+        concluded=int(time.time() * 1000),
+        error=outcome.error or "",
+        experiment_tags={"oodbench.dataset": study.dataset_name, "oodbench.settings": settings},
+        parent=Entry(
+            study.label,
+            "FAILED" if outcome.error else "FINISHED",
+            study_metrics(outcome),
+            _text(study_params(outcome)),
+            tags | _text(study_tags(outcome)),
+        ),
+        children=[
+            Entry(
+                f"{study.method_name} {index}",
+                "FAILED" if metrics["failed_trainings"] else "FINISHED",
+                metrics,
+                _text(hparams),
+            )
+            for index, (hparams, metrics) in enumerate(
+                zip(study.configurations, configuration_metrics(outcome), strict=True)
+            )
+        ],
+        folder=folder,
+    )
+
+
+def _text(values: dict[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in values.items()}
+
+
+def _read(folder: Path) -> Parcel | None:
+    try:
+        contents = json.loads((folder / CONTENTS).read_text())
+    except FileNotFoundError:  # delivered by another driver just now
+        return None
+    parent, children = Entry(**contents.pop("parent")), [Entry(**child) for child in contents.pop("children")]
+    return Parcel(**contents, parent=parent, children=children, folder=folder)
+
+
+def _settle(folder: Path) -> None:
+    """Wait until the disk has the files: a name must not appear before its contents."""
+    for path in _below(folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    yield from folder.rglob("*")
+    yield folder

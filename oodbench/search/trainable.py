@@ -1,0 +1,115 @@
+"""What runs in a Tune worker. Imported by workers; the driver imports it only to name it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray import cloudpickle, tune
+
+from oodbench.errors import one_line
+from oodbench.search.packs import WHOLE
+from oodbench.trial import Pack, PackResult, Trial, training_entropy
+from oodbench.worker import run_configuration, run_pack, validation_score
+
+if TYPE_CHECKING:
+    from oodbench.method import Method
+    from oodbench.search.packs import Job
+    from oodbench.study import Study
+
+_fetched: dict[str, list[bytes]] = {}
+
+
+def fault_in_sending(method: Method) -> str | None:
+    """Why a method cannot travel to a worker, or None."""
+    try:
+        cloudpickle.dumps(method)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        return f"the method cannot be sent to a worker: {one_line(error)}"
+    return None
+
+
+def ship(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Jobs as parameters of the trainable: what several packs share is stored once."""
+    parts = {id(part): part for job in jobs for part in job.data.values()}
+    places = {one: place for place, one in enumerate(parts)}
+    pickled = [
+        cloudpickle.dumps(  # type: ignore[no-untyped-call]
+            (job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()})
+        )
+        for job in jobs
+    ]
+    # in a list, a reference is handed on as it is: Tune would fetch it for every trial
+    return {"jobs": [ray.put(pickled)], "data": [ray.put(part) for part in parts.values()]}
+
+
+def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], threads: int, timed: bool) -> None:
+    """The Tune trainable: one pack, or one trial of it."""
+    prepare(threads)
+    # every time from its bytes: a method may keep things on itself, and must not find them in the next pack
+    pack, method, setup, places = cloudpickle.loads(_fetch(jobs[0])[config["job"]])
+    if config["position"] != WHOLE:
+        pack = replace(pack, trials=(pack.trials[config["position"]],))
+    seen = {seed: ray.get(data[places[seed]]) for seed in pack.seeds}
+    if timed:
+        tune.report({"training": True})  # from here on, time counts
+    tune.report({"pack": run_pack(method, pack, seen, setup)})
+
+
+def ship_study(study: Study) -> dict[str, Any]:
+    """A study as parameters of the trainable."""
+    trained = (study.identity, study.method_name, study.method, study.setup, study.selector, study.seeds)
+    return {
+        "study": cloudpickle.dumps(trained),  # type: ignore[no-untyped-call]
+        "data": [ray.put(study.search_data(seed)) for seed in study.seeds],
+    }
+
+
+def train_configuration(
+    config: Mapping[str, Any], study: bytes, data: list[Any], rungs: Sequence[int], threads: int, timed: bool
+) -> None:
+    """The Tune trainable: one configuration on all seeds, with a report at each rung."""
+    prepare(threads)
+    identity, name, method, setup, selector, seeds = cloudpickle.loads(study)
+    index, hparams = config["configuration"], config["hparams"]
+    trials = tuple(Trial(index, hparams, seed, training_entropy(name, index, seed)) for seed in seeds)
+    seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
+    spent = PackResult([], [])
+    for rung in rungs:
+        if timed:
+            tune.report({"training": True, "score": math.nan, "rung": 0})
+        steps = math.ceil(setup.recipe.steps * rung / rungs[-1])
+        shorter = replace(setup, recipe=replace(setup.recipe, steps=steps))
+        result = run_configuration(method, Pack(identity, index, trials), seen, shorter)
+        result.gradient_steps += spent.gradient_steps
+        result.row_visits += spent.row_visits
+        result.seconds += spent.seconds
+        spent = result
+        score = validation_score(result, selector)
+        tune.report({"pack": result, "score": score, "rung": rungs[-1] if result.failures else rung})
+        if result.failures:  # more steps would not help, and it cannot be chosen
+            return
+
+
+def prepare(threads: int) -> None:
+    import torch  # takes seconds: the driver, which only names these functions, need not wait for it
+
+    from oodbench.dataset import seal_test_data
+    from oodbench.pack import keep_freed_memory
+
+    seal_test_data()
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float32)  # the method of an earlier pack may have changed it
+
+
+def _fetch(reference: Any) -> list[bytes]:
+    """Once in a worker's life rather than once a pack."""
+    key = reference.hex()
+    if key not in _fetched:
+        _fetched.clear()
+        _fetched[key] = ray.get(reference)
+    return _fetched[key]
