@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oodbench.dataset import Environment
-from oodbench.errors import TrainingFailed
+from oodbench.errors import one_line
 from oodbench.scoring import score
 from oodbench.stability import ALPHA0, Description, describe, ood_stability, worst_subpopulation
 
@@ -120,8 +120,8 @@ def _look(
             worst = worst_subpopulation(model, rows, alpha0)
             description = describe(model, rows, worst, study.dataset.columns)
             seen = replace(seen, stability=worst.divergence, worst=description)
-    except TrainingFailed as error:  # the model has its scores; this is one thing less to say of it
-        return replace(seen, failure=str(error))
+    except (Exception, SystemExit) as error:  # the model has its scores; this is one thing less to say of it
+        return replace(seen, failure=one_line(error))
     return seen if closely else replace(seen, failure=NOT_LOOKED)
 
 

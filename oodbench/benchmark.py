@@ -36,12 +36,13 @@ class Result:
     record: Record
     undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
 
-    def leaderboards(self) -> list[Leaderboard]:
+    def leaderboards(self, mixed: bool = False) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""
         boards = []
         for setting in dict.fromkeys(study.setting for study in self.studies):
             studies = [study for study in self.studies if study.setting == setting]
-            boards.append(compile_leaderboard(setting, self.record.records_of(studies), [one.label for one in studies]))
+            labels = [study.label for study in studies]
+            boards.append(compile_leaderboard(setting, self.record.records_of(studies), labels, mixed=mixed))
         return boards
 
     def leaderboard(self) -> Leaderboard:
@@ -147,26 +148,40 @@ def leaderboard(
     settings: Mapping[str, Any] | None = None,
     stability: bool = False,
     over: Over = "seeds",
+    trials: int | None = None,
+    seeds: int | None = None,
+    mixed: bool = False,
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
 ) -> Leaderboard:
-    """The leaderboard of a dataset setting, from everything the record has on it; with stability, if so asked.
+    """The leaderboard of a dataset setting, from everything the record has on it, or has with so many trials and seeds.
 
-    Tiers and intervals are about other training draws, or with `over="environments"` about other environments.
+    Studies that differ in budget or data are shown together only if `mixed`. Tiers and intervals are about other
+    training draws, or with `over="environments"` about other environments.
     """
-    setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory))
-    return compile_leaderboard(setting, records, stability=stability, over=over)
+    setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory), trials, seeds)
+    return compile_leaderboard(setting, records, stability=stability, over=over, mixed=mixed)
 
 
 def recorded_studies(
-    dataset: str, settings: Mapping[str, Any], tracking_uri: str | None, directory: Path
+    dataset: str,
+    settings: Mapping[str, Any],
+    tracking_uri: str | None,
+    directory: Path,
+    trials: int | None = None,
+    seeds: int | None = None,
 ) -> tuple[str, list[StudyRecord]]:
     """A dataset setting and the studies on it, of each label the newest; there is at least one."""
     from oodbench.tracking import Record
 
     setting = dataset_setting(dataset, settings)
     record = Record(tracking_uri, directory)
-    records = [] if record.is_empty else record.studies(setting)
+    records = [] if record.is_empty else record.studies(setting, trials, seeds)
+    if not records and (trials or seeds) and not record.is_empty and record.studies(setting):
+        raise UserError(
+            f"no study on {setting!r} in {record.address} has this budget.\n"
+            "Leave out --trials and --seeds to see which there are."
+        )
     if not records:
         known = "" if record.is_empty else ", ".join(record.settings())
         raise UserError(

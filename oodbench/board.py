@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from oodbench.ledger import Ledger, find_unequal, refuse_unequal, terms_of
 from oodbench.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
 from oodbench.standing import Standing, compare_methods
 from oodbench.statistics import Interval, Over, Tiers
@@ -76,6 +77,8 @@ class Row:
     information: str
     run_id: str
     failure: str = ""  # why there are no values
+    ledger: Ledger = field(default_factory=Ledger)
+    unequal: str = ""  # in what its terms differ from those of the others: it is marked, and in no tier
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
 
@@ -117,6 +120,8 @@ class Leaderboard:
                     "failed_trainings": row.failed_trainings,
                     "information": row.information,
                     "failure": row.failure,
+                    "unequal": row.unequal,
+                    "ledger": asdict(row.ledger),
                     "run_id": row.run_id,
                     "searches": row.searches,
                     "results": [dict(one) for one in row.results],
@@ -125,7 +130,7 @@ class Leaderboard:
             ],
         }
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, ledger: bool = False) -> pd.DataFrame:
         """One row per method: its tier, and of each metric the value, the spread, the interval and so on."""
         import pandas as pd
 
@@ -137,8 +142,11 @@ class Leaderboard:
                     "trials": row.trials,
                     "seeds": row.seeds,
                     "failed_trainings": row.failed_trainings,
+                    "information": row.information,
                     "failure": row.failure,
+                    "unequal": row.unequal,
                 }
+                | (asdict(row.ledger) if ledger else {})
                 for row in self.rows
             ]
         )
@@ -167,12 +175,14 @@ def compile_leaderboard(
     metrics: Sequence[str] = (),
     stability: bool = False,
     over: Over = "seeds",
+    mixed: bool = False,
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values.
 
-    The metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search
-    and oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown,
-    but not compared with others.
+    Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
+    metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
+    oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
+    not compared with others.
     """
     by_label = {record.label: record for record in records if not record.repeat_of}
     tasks = {record.task for record in records}
@@ -180,9 +190,13 @@ def compile_leaderboard(
     metrics = tuple(metrics) or SUMMARY[task]
     metrics += STABILITY if stability else ()
     with_results = {label: record for label, record in by_label.items() if record.results is not None}
+    terms = {label: terms_of(record) for label, record in with_results.items()}
+    if not mixed:
+        refuse_unequal(setting, terms)
+    unequal = find_unequal(terms)
     results = {label: record.results for label, record in with_results.items() if record.results is not None}
     per_seed = {label: _per_seed(record) for label, record in with_results.items()}
-    compared = {label for label, record in with_results.items() if record.selector != "oracle"}
+    compared = {label for label, one in with_results.items() if one.selector != "oracle" and label not in unequal}
     stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
     repeats = {
         label: [_per_seed(other) for other in records if other.repeat_of == record.study and other.results is not None]
@@ -208,6 +222,8 @@ def compile_leaderboard(
             information=record.information,
             run_id=record.run_id,
             failure="" if record.results is not None else record.reason or record.status.lower(),
+            ledger=record.ledger,
+            unequal=unequal.get(label, ""),
             searches=1 + len(repeats[label]),
             results=_test_scores(results.get(label)),
         )

@@ -31,5 +31,10 @@ def main() -> None:
         first, _, rest = str(error).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {str(error.filename)[:200]}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
+        sys.exit(2)
     finally:
         gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow

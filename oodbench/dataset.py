@@ -7,7 +7,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from oodbench.models import Linear, Model
 from oodbench.recipe import Recipe
 
 Task = Literal["regression", "classification"]
+TASKS = get_args(Task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +149,15 @@ def fault_in(
         return f"{part} environments have other numbers of features: {sorted(widths)}"
     if dataset.columns is not None and len(dataset.columns) not in widths:
         return f"there are {len(dataset.columns)} columns for {widths.pop()} features"
-    for environment in environments if dataset.task == "classification" else ():
+    if dataset.task != "classification":
+        return None
+    for environment in environments:
         labels = np.unique(environment.y)
         if environment.y.dtype.kind != "i" or labels[0] < 0 or labels[-1] >= dataset.classes:
             return f"{part} {environment.name} has classes {labels.tolist()}, not 0 to {dataset.classes - 1}"
+    seen = np.unique(np.concatenate([environment.y for environment in environments]))
+    if len(seen) < 2 and features is None:  # the training rows; elsewhere it may be so
+        return f"{part} rows are all of class {seen[0]}"
     return None
 
 

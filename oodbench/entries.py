@@ -43,6 +43,7 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
     params |= {"model": study.setup.model.name}
     params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
     params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
+    params |= {"trials_granted": study.budget.trials}
     params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
     params |= {key: outcome.ledger[key] for key in ("search", "scheduler", "budget_seconds", "complete_trials")}
     params |= {"repeat": study.budget.repeat}

@@ -6,6 +6,7 @@ OodbenchError
 │   ├── BrokenPlugin         the plug-in is installed but cannot be used
 │   ├── InvalidSetting       a setting or hyper-parameter that does not exist or does not fit its type
 │   ├── MissingInformation   a method needs what the dataset does not tell
+│   ├── UnequalTerms         studies that differ in budget or data are not ranked together
 │   ├── UnusableData         data files are not there, are damaged, or lack what is needed
 │   └── Unreachable          no such device, Ray cluster or tracking server
 └── WorkError            exit code 1: something failed while working
@@ -52,6 +53,10 @@ class MissingInformation(UserError):
     pass
 
 
+class UnequalTerms(UserError):
+    pass
+
+
 class UnusableData(UserError):
     pass
 
@@ -90,3 +95,9 @@ class Unwritable(WorkError):
 
 class Interrupted(WorkError):
     exit_code = 130
+
+
+def one_line(error: BaseException) -> str:
+    """What became of somebody else's code, for the record: ours speak for themselves, others need their type."""
+    text = " ".join(str(error).split()) or "no message"
+    return text if isinstance(error, OodbenchError) else f"{type(error).__name__}: {text}"

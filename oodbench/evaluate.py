@@ -77,7 +77,7 @@ def _score_all(
     dataset = study.dataset
     scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
     for configuration, found in zip(configurations, scores, strict=True):
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
         rows.append(where | {"rows": len(environment)} | found)

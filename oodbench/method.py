@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -51,10 +51,16 @@ class TrainingRows:
             environment=np.repeat(np.arange(len(environments)), [len(e) for e in environments]) if labelled else None,
             columns=columns,
         )
-        for array in (rows.x, rows.y, rows.environment):
-            if array is not None:
-                array.flags.writeable = False
-        return rows
+        return rows.copy()
+
+    def copy(self) -> TrainingRows:
+        """The same rows in memory of their own, read-only: whatever a method does to them, others keep theirs."""
+        copies = {"x": self.x.copy(), "y": self.y.copy()}
+        if self.environment is not None:
+            copies["environment"] = self.environment.copy()
+        for array in copies.values():
+            array.flags.writeable = False
+        return replace(self, **copies)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.y)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from oodbench.assess import Stability, assess
-from oodbench.errors import StudyFailed, TrainingFailed
+from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.evaluate import Opening, open_test
 from oodbench.select import Selection, select
 from oodbench.study import Study
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from oodbench.method import Predictor
     from oodbench.packstore import PackStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 COLUMNS = (
     "configuration",
@@ -64,22 +67,33 @@ def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, st
                 for index in range(len(study.configurations))
                 if all((index, seed) in trained for seed in study.seeds)
             ]
-            tested, opening, drawn = open_test(study, predictors, complete, before_selection=True)
+            tested, opening, drawn = _ask(open_test, study, predictors, complete, before_selection=True)
             selection = select(_frame([row for row in tested if row["part"] == "test"]), "oracle", seeds)
             store.write_json("selection.json", selection.as_dict())
         else:
             selection = select(_frame(rows), study.selector, seeds)
             store.write_json("selection.json", selection.as_dict())
-            tested, opening, drawn = open_test(study, predictors, [selection.configuration], before_selection=False)
+            chosen = [selection.configuration]
+            tested, opening, drawn = _ask(open_test, study, predictors, chosen, before_selection=False)
+        models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
+        stability = _ask(assess, study, models, selection.configuration, drawn)
     except (StudyFailed, TrainingFailed) as error:
         reason = f"{error}; first failure: {failures[0]['reason']}" if failures else str(error)
         return Outcome(study, _frame(rows), failures, ledger, started, error=reason)
-    models = {seed: predictors[selection.configuration, seed] for seed in study.seeds}
-    stability = assess(study, models, selection.configuration, drawn)
     results = _frame([*rows, *tested, *stability.pooled])
     results["chosen"] = results["configuration"] == selection.configuration
     results = stability.join(results)
     return Outcome(study, results, failures, ledger, started, selection, opening, models, stability)
+
+
+def _ask(step: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """Test data and predictors are somebody else's code: whatever it raises, only this study has failed."""
+    try:
+        return step(*arguments, **more)
+    except WorkError:  # also that of a stored pack that cannot be read, which is to run again
+        raise
+    except (Exception, SystemExit) as error:
+        raise StudyFailed(one_line(error)) from error
 
 
 def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -112,6 +126,7 @@ def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[dict[s
         "search": study.budget.search,
         "scheduler": study.budget.scheduler,
         "budget_seconds": study.budget.seconds,
+        "trials_granted": study.budget.trials,
         "trials": len(study.configurations),
         "complete_trials": len(study.configurations) - len(failed) - stopped,
         "stopped_trials": stopped,

@@ -47,6 +47,10 @@ def train_pack(
             explored = method.explore(_forward(setup, parameters.detach(), everyone, step, gates), hp)
         rows = _forward(setup, parameters, data.batch(step, explored), step, gates)
         objective = method.loss(rows, hp)  # [trial]
+        if not isinstance(objective, Tensor) or not objective.requires_grad:
+            raise TrainingFailed(
+                f"{type(method).__name__}.loss does not depend on the model: use rows.losses or outputs"
+            )
         if objective.shape != (len(trials),):
             raise TrainingFailed(
                 f"{type(method).__name__}.loss must return one number per trial, shape ({len(trials)},), "

@@ -2,7 +2,8 @@
 
 A run that was stopped finds them here and continues. Models stay on disk until some are chosen: all of a long study
 would fill the memory. The files are for this machine's next run, not for sharing: models that are kept go to the
-record, as plain arrays.
+record, as plain arrays. To load a pickle is to run what is in it, so the files are written for their owner alone, and
+one that somebody else could have written is not loaded.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ class PackStore:
 
     def save(self, pack: Pack, result: PackResult) -> PackResult:
         """The result without its models, which are on disk from now on."""
-        content = pickle.dumps(result)
+        import cloudpickle
+
+        content = cloudpickle.dumps(result)
         write_atomically(self._path(pack.index), hashlib.sha256(content).digest() + content)
         return replace(result, predictors=[])
 
     def load(self) -> dict[int, PackResult]:
-        """Results without models, by pack number. A file that is damaged is as good as none: its pack runs again."""
+        """Results without models, by pack number. A file that is damaged, or may be another's, is as good as
+        none: its pack runs again."""
         results = {}
         for pack in self.study.packs:
             path = self._path(pack.index)
@@ -57,6 +61,8 @@ class PackStore:
     def _read(self, pack: Pack) -> PackResult:
         path = self._path(pack.index)
         try:
+            if not (_only_ours(self.folder) and _only_ours(path)):
+                raise PermissionError("others could have written it")
             content = path.read_bytes()
             if hashlib.sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
                 raise ValueError("its checksum is wrong")
@@ -105,10 +111,10 @@ def study_folder(directory: Path, identity: str) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with partial.open("wb") as file:
+        with open(partial, "wb", opener=_for_the_owner) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -116,3 +122,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError:
         partial.unlink(missing_ok=True)  # of a full disk, give back what was taken
         raise
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
+
+
+def _only_ours(path: Path) -> bool:
+    found = path.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022

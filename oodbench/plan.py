@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from oodbench.dataset import Dataset
-from oodbench.errors import BrokenPlugin, InvalidSetting, OodbenchError, UnknownName, UserError, WorkError
+from oodbench.errors import BrokenPlugin, InvalidSetting, OodbenchError, UnknownName, UserError, WorkError, one_line
 from oodbench.method import Method, Preset
 from oodbench.models import FAMILIES, Model
 from oodbench.recipe import Recipe
@@ -157,9 +157,9 @@ def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
         return SharedData(dataset, data_seeds(budget))
     except OodbenchError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WorkError(
-            f"dataset {name!r} could not make its data: {type(error).__name__}: {error}\n"
+            f"dataset {name!r} could not make its data: {one_line(error)}\n"
             f"`oodbench check {type(dataset).__module__.partition('.')[0]}` may tell more."
         ) from error
 

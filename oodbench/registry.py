@@ -6,14 +6,17 @@ nobody else.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from oodbench.dataset import Dataset
-from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName
+from oodbench.dataset import TASKS, Dataset
+from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
 from oodbench.method import INFORMATION, LossMethod, Method, Preset
 from oodbench.models import Model
 from oodbench.recipe import Recipe
@@ -35,7 +38,8 @@ class Plugin:
 
     @property
     def summary(self) -> str:
-        return (inspect.getdoc(self.cls) or "").partition("\n")[0] if self.cls else ""
+        own = self.cls.__doc__ if self.cls else None  # not that of a base class
+        return inspect.cleandoc(own or "").partition("\n")[0]
 
 
 def names(kind: Kind) -> list[str]:
@@ -62,10 +66,10 @@ def load(kind: Kind, name: str) -> Plugin:
         where = " and ".join(f"{point.value} ({_distribution(point)})" for point in points)
         return Plugin(kind, name, source, None, f"two plug-ins have this name: {where}; uninstall or rename one")
     try:
-        cls = points[0].load()
-    except Exception as error:
-        text = " ".join(str(error).split())
-        return Plugin(kind, name, source, None, f"importing {points[0].value} failed: {type(error).__name__}: {text}")
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+            cls = points[0].load()
+    except (Exception, SystemExit) as error:
+        return Plugin(kind, name, source, None, f"importing {points[0].value} failed: {one_line(error)}")
     fault = fault_of(kind, cls)
     return Plugin(kind, name, source, None if fault else cls, fault)
 
@@ -84,8 +88,8 @@ def fault_of(kind: Kind, cls: Any) -> str | None:
         return f"{cls!r} is not a class"
     try:
         return _method_fault(cls) if kind == "method" else _dataset_fault(cls)
-    except Exception as error:  # a property or constructor of the plug-in's own raised
-        return f"{cls.__name__} cannot be inspected: {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # a property or constructor of the plug-in's own raised
+        return f"{cls.__name__} cannot be inspected: {one_line(error)}"
 
 
 def _method_fault(cls: type[Any]) -> str | None:
@@ -100,6 +104,10 @@ def _method_fault(cls: type[Any]) -> str | None:
     beyond = set(cls.needs) - INFORMATION
     if beyond:
         return f"{name} needs {', '.join(sorted(beyond))}, but a method can be told only {', '.join(INFORMATION)}"
+    if not isinstance(cls.space, Mapping) or not isinstance(cls.presets, Mapping):
+        return f"{name}.space and {name}.presets must be dictionaries"
+    if not cls.tasks or not set(cls.tasks) <= set(TASKS):
+        return f"{name}.tasks must be some of {', '.join(TASKS)}"
     for key, dimension in cls.space.items():
         if not (isinstance(key, str) and key.isidentifier()) or not isinstance(dimension, Dimension):
             return f"{name}.space[{key!r}] is not a name with a dimension such as oodbench.Uniform"
@@ -137,14 +145,16 @@ def _dataset_fault(cls: type[Any]) -> str | None:
         return f"{name} does not define {', '.join(missing)}"
     if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
         return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
-    if not isinstance(cls.task, property) and cls.task not in ("regression", "classification"):
+    if not isinstance(cls.task, property) and cls.task not in TASKS:
         return f"{name}.task is neither 'regression' nor 'classification'"
     if not isinstance(cls.model, Model) or not isinstance(cls.recipe, Recipe):
         return f"{name}.model and {name}.recipe must be a model such as oodbench.Linear() and an oodbench.Recipe()"
     try:
-        cls()
+        facts = cls().facts
     except (TypeError, ValueError) as error:
         return f"{name}() does not work with its default settings: {error}"
+    if not isinstance(facts, Mapping) or not all(isinstance(value, int | float) for value in facts.values()):
+        return f"{name}.facts must be a dictionary of numbers"
     return None
 
 

@@ -24,18 +24,18 @@ right, predicted and actual. With a leading axis for models where there are seve
 def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
     """Loss and error of a predictor; accuracy and F1 too for classification. The error is the MSE or 1 - accuracy."""
     (found,) = score_together([predictor], environment, task, classes)
-    if isinstance(found, Exception):
+    if isinstance(found, BaseException):
         raise found
     return found
 
 
 def score_together(
     predictors: Sequence[Predictor], environment: Environment, task: Task, classes: int, threads: int = 1
-) -> list[dict[str, float] | Exception]:
+) -> list[dict[str, float] | BaseException]:
     """The scores of every predictor, or why it has none. Trained models of one shape pass over the rows together."""
     from oodbench.fitted import FittedModel
 
-    found: dict[int, dict[str, float] | Exception] = {}
+    found: dict[int, dict[str, float] | BaseException] = {}
     alike: dict[Any, dict[int, FittedModel]] = {}
     for position, predictor in enumerate(predictors):
         if isinstance(predictor, FittedModel):
@@ -56,14 +56,28 @@ def f1(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> float:
 
 
 def _tally_any(predictor: Predictor, environment: Environment, task: Task, classes: int) -> Tally:
-    """Of any predictor, its answers checked."""
-    predicted, rows = np.asarray(predictor.predict(environment.x)), len(environment)
+    """Of any predictor, its answers checked. It is asked about rows of its own: whatever it does to them, the next one
+    is asked about the originals."""
+    predicted, rows = np.asarray(predictor.predict(_copy(environment.x))), len(environment)
     if predicted.shape != environment.y.shape:
         raise TrainingFailed(f"predict returned shape {predicted.shape} for {rows} rows; it must be ({rows},)")
-    if predicted.dtype.kind not in "iufb" or not np.isfinite(predicted).all():
+    if predicted.dtype.kind not in "iufb":
+        raise TrainingFailed(f"predict returned values of type {predicted.dtype}, which are not real numbers")
+    if not np.isfinite(predicted).all():
         raise TrainingFailed("predict returned values that are not finite numbers: the training diverged")
+    if task == "classification":
+        odd = predicted[(predicted < 0) | (predicted >= classes) | (predicted != np.floor(predicted))]
+        if len(odd):
+            raise TrainingFailed(f"predict returned {odd[0]}, which is no class from 0 to {classes - 1}")
     losses = getattr(predictor, "losses", None)
-    return _tally(predicted, losses and losses(environment.x, environment.y), environment.y, task, classes)
+    found = losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
+    return _tally(predicted, found, environment.y, task, classes)
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def _tally_together(
@@ -85,7 +99,8 @@ def _tally(
 ) -> Tally:
     """Of predictions and losses [..., row]; without losses, the error is the loss."""
     if task == "regression":
-        squares = np.square(predicted - y).sum(-1)
+        with np.errstate(over="ignore"):  # found by _scores
+            squares = np.square(predicted - y).sum(-1)
         sums, error = {"squares": squares}, squares
     else:
         sums = _count(y, predicted, classes)
@@ -110,10 +125,10 @@ def _pick(tally: Tally, model: int) -> Tally:
     return {name: sums[model] for name, sums in tally.items()}
 
 
-def _scores_or_fault(ask: Callable[[], Tally]) -> dict[str, float] | Exception:
+def _scores_or_fault(ask: Callable[[], Tally]) -> dict[str, float] | BaseException:
     try:
         return _scores(ask())
-    except Exception as error:  # one predictor's fault is not the others'
+    except (Exception, SystemExit) as error:  # one predictor's fault is not the others'
         return error
 
 

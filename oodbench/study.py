@@ -11,7 +11,7 @@ from typing import Any
 
 from oodbench.dataset import Dataset, fault_in, fingerprint
 from oodbench.duration import duration_text
-from oodbench.errors import MissingInformation
+from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.method import Method, TrainingRows
 from oodbench.settings import as_dict, changed
 from oodbench.space import Fixed, Space, Value, draw_configuration, enumerate_configurations, fixed_text, restrict
@@ -56,6 +56,10 @@ class SharedData:
         for seed in seeds:
             self._check(fault_in("training", self.train[seed], dataset))
             self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
+        for part, make in (("training", dataset.train), ("validation", dataset.validation)):
+            first = self.train if part == "training" else self.validation
+            if fingerprint(make(seeds[0])) != fingerprint(first[seeds[0]]):
+                raise ValueError(f"{part} data differ from call to call for the same seed: use self.rng(seed, part)")
         self.fingerprint = fingerprint(
             environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
@@ -106,8 +110,16 @@ class Study:
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
                 f"training environment.\nChoose a dataset with several, or a method that needs none."
             )
-        for seed in self.seeds:
-            self.method.check(self.search_data(seed).train, self.configurations[0])
+        try:
+            for seed in self.seeds:
+                self.method.check(self.search_data(seed).train, self.configurations[0])
+            _ = self.packs
+        except OodbenchError:
+            raise
+        except Exception as error:
+            raise BrokenPlugin(
+                f"method {self.method_name!r} cannot be set up on {self.dataset_name!r}: {one_line(error)}."
+            ) from error
 
     @cached_property
     def told(self) -> dict[str, Value]:
@@ -122,8 +134,9 @@ class Study:
 
     @property
     def information(self) -> list[str]:
-        """What the method was given besides unlabelled training rows."""
-        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()]
+        """What the method was given besides unlabelled training rows; knowledge may also come by hand."""
+        by_hand = [f"{name}={fixed_text(self.fixed[name])} by hand" for name in self.method.uses if name in self.fixed]
+        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()] + sorted(by_hand)
 
     @property
     def seeds(self) -> list[int]:

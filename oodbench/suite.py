@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypedDict
 
 from oodbench.errors import UnknownName, UserError
 from oodbench.metrics import BESIDES, SUMMARY
@@ -44,6 +44,7 @@ class Mode:
     name: str
     about: str
     trials: int | None
+    mixed: bool  # methods may have unequal budgets, and are marked
     without: tuple[str, ...]  # methods it leaves out
     methods: Mapping[str, Way]  # on every board
     boards: Mapping[str, Mapping[str, Way]]  # on one board: name -> method -> way
@@ -132,13 +133,14 @@ class Suite:
 class Overrides:
     """What the user says instead of the suite."""
 
-    methods: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ()
+    methods: Sequence[str] = ()
+    datasets: Sequence[str] = ()
     trials: int | None = None
     seeds: int | None = None
     seed: int = 0
     selector: str | None = None
     device: str = "auto"
+    mixed: bool = False  # methods may have unequal budgets
 
     def check(self) -> None:
         trials, seeds = (1 if number is None else number for number in (self.trials, self.seeds))
@@ -149,7 +151,21 @@ class Overrides:
         several = [f"--method {name}" for name in self.methods] + [f"--dataset {name}" for name in self.datasets]
         single = {"trials": self.trials, "seeds": self.seeds, "seed": self.seed or None, "selector": self.selector}
         single["device"] = self.device if self.device != "auto" else None
-        return " ".join(several + [f"--{name} {value}" for name, value in single.items() if value is not None])
+        given = [f"--{name} {value}" for name, value in single.items() if value is not None]
+        return " ".join(several + given + ["--mixed"] * self.mixed)
+
+
+class Asked(TypedDict, total=False):
+    """The same, as arguments of functions."""
+
+    methods: Sequence[str]
+    datasets: Sequence[str]
+    trials: int | None
+    seeds: int | None
+    seed: int
+    selector: str | None
+    device: str
+    mixed: bool
 
 
 @dataclass(frozen=True)
@@ -179,6 +195,8 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
     ]
     for part in parts:
         _check(suite, mode, part)
+    if not (mode.mixed or overrides.mixed):
+        _check_budgets(suite, mode, parts)
     for board in suite.boards:
         _check_metrics(suite, board)
         check_figures(board.published, find("dataset", board.dataset), board.settings)
@@ -229,6 +247,17 @@ def _check(suite: Suite, mode: Mode, part: Part) -> None:
         else:
             where = f"boards.{part.board.name}, method {part.method!r}"
         raise UserError(f"{suite.file}: {where}: {error}") from None
+
+
+def _check_budgets(suite: Suite, mode: Mode, parts: Sequence[Part]) -> None:
+    for board in suite.boards:
+        trials = {part.method: part.request.trials for part in parts if part.board is board}
+        if len(set(trials.values())) > 1:
+            granted = ", ".join(f"{method} {number}" for method, number in trials.items())
+            raise UserError(
+                f"{suite.file}: mode {mode.name!r} grants unequal trials on board {board.name!r}: {granted}.\n"
+                f"Give all the same, or have them marked: mixed = true in modes.{mode.name}, or --mixed."
+            )
 
 
 def _check_metrics(suite: Suite, board: Board) -> None:

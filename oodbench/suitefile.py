@@ -18,11 +18,11 @@ SHIPPED = Path(__file__).parent / "suites"
 REQUIRED: Any = object()
 KINDS = {
     str: "a text",
+    bool: "true or false",
     int: "a whole number",
     float: "a number",
     list: "a list",
     dict: "a table",
-    bool: "true or false",
 }
 
 
@@ -79,7 +79,7 @@ class _Table:
         value = self.values[name]
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
             self.fail(name, f"must be {KINDS[kind]}, not {value!r}")
         return value
 
@@ -213,6 +213,7 @@ def _mode(name: str, table: _Table, boards: Mapping[str, Board]) -> Mode:
     known = list(dict.fromkeys(method for board in boards.values() for method in board.methods))
     special: dict[str, dict[str, Way]] = {}
     about, trials = table.take("about", str, ""), table.positive("trials", None)
+    mixed = table.take("mixed", bool, False)
     without = table.texts("without", [])
     for method in without:
         if method not in known:
@@ -223,7 +224,7 @@ def _mode(name: str, table: _Table, boards: Mapping[str, Board]) -> Mode:
             raise UserError(f"{table.file}: there is no board for {ways.key}.\nThere are: {', '.join(boards)}.")
         special[board] = _ways(ways, boards[board].methods)
     table.close()
-    return Mode(name, about, trials, without, methods, special)
+    return Mode(name, about, trials, mixed, without, methods, special)
 
 
 def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:

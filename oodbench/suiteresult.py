@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from oodbench.benchmark import DIRECTORY
 from oodbench.board import Cell, Leaderboard, compile_leaderboard
@@ -18,7 +17,7 @@ from oodbench.progress import Progress
 from oodbench.published import stand_beside
 from oodbench.space import Value
 from oodbench.study import Study
-from oodbench.suite import Board, Mode, Overrides, Part, Suite, expand
+from oodbench.suite import Asked, Board, Mode, Overrides, Part, Suite, expand
 from oodbench.suitefile import read_suite
 from oodbench.workers import Workers
 
@@ -72,6 +71,10 @@ class SuiteResult:
     record: Record
     undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
 
+    @property
+    def mixed(self) -> bool:
+        return self.mode.mixed or self.overrides.mixed
+
     @cached_property
     def boards(self) -> list[BoardResult]:
         return [self._board(board) for board in self.suite.boards]
@@ -94,7 +97,7 @@ class SuiteResult:
             studies = [study for _, study in mine]
             found = [] if self.record.is_empty else self.record.records_of(studies)
             labels = [study.label for study in studies]
-            compiled = compile_leaderboard(studies[0].setting, found, labels, board.metrics)
+            compiled = compile_leaderboard(studies[0].setting, found, labels, board.metrics, mixed=self.mixed)
             methods = {study.label: part.method for part, study in mine}
             compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
             rows = {row.label: row for row in compiled.rows}
@@ -113,13 +116,6 @@ def run_suite(
     name: str,
     *,
     mode: str | None = None,
-    methods: Sequence[str] | None = None,
-    datasets: Sequence[str] | None = None,
-    trials: int | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
-    selector: str | None = None,
-    device: str = "auto",
     address: str | None = None,
     cpus_per_pack: float = 1.0,
     gpus_per_pack: float | None = None,
@@ -128,13 +124,14 @@ def run_suite(
     directory: str | Path = DIRECTORY,
     fresh: bool = False,
     progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> SuiteResult:
     """Run every study of a suite, by name or by the path of its file, as one search; or of some of its methods.
 
     >>> oodbench.run_suite("paper", mode="fair", methods=["erm", "fdro"]).write("boards")
     """
-    overrides = Overrides(tuple(methods or ()), tuple(datasets or ()), trials, seeds, seed, selector, device)
-    suite, chosen, parts = _asked(name, mode, overrides)
+    overrides = Overrides(**asked)
+    suite, chosen, parts = _expand(name, mode, overrides)
     requests = [part.request for part in parts]
     workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
     execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
@@ -148,26 +145,20 @@ def suite_leaderboards(
     name: str,
     *,
     mode: str | None = None,
-    methods: Sequence[str] | None = None,
-    datasets: Sequence[str] | None = None,
-    trials: int | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
-    selector: str | None = None,
-    device: str = "auto",
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
+    **asked: Unpack[Asked],
 ) -> SuiteResult:
     """The boards of a suite from what the record has of exactly these studies, without running anything."""
     from oodbench.search import resolve_device
     from oodbench.tracking import Record
 
-    overrides = Overrides(tuple(methods or ()), tuple(datasets or ()), trials, seeds, seed, selector, device)
-    suite, chosen, parts = _asked(name, mode, overrides)
+    overrides = Overrides(**asked)
+    suite, chosen, parts = _expand(name, mode, overrides)
     record = Record(tracking_uri, Path(directory))
     result = None
     if not record.is_empty:
-        planned = plan([part.request for part in parts], resolve_device(device, None))
+        planned = plan([part.request for part in parts], resolve_device(overrides.device, None))
         studies = [study for (study,) in planned]
         result = SuiteResult(suite, chosen, overrides, list(zip(parts, studies, strict=True)), {}, record)
     if result is None or not any(board.records for board in result.boards):
@@ -178,7 +169,7 @@ def suite_leaderboards(
     return result
 
 
-def _asked(name: str, mode: str | None, overrides: Overrides) -> tuple[Suite, Mode, list[Part]]:
+def _expand(name: str, mode: str | None, overrides: Overrides) -> tuple[Suite, Mode, list[Part]]:
     suite = read_suite(name)
     chosen = suite.find_mode(mode)
     suite = suite.leave_out(chosen.without).narrow(overrides.methods, overrides.datasets)

@@ -8,7 +8,9 @@ def test_my_method():
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.dataset import Dataset, Environment, Task, fault_in, fingerprint
-from oodbench.errors import UserError
+from oodbench.errors import UserError, one_line
 from oodbench.method import Method, Predictor, TrainingRows
 from oodbench.models import Mlp
 from oodbench.recipe import Recipe
@@ -49,7 +51,7 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
     """(plug-in, what was checked, what is wrong or None) for every plug-in of an installed distribution."""
     try:
         name = distribution(package).name
-    except PackageNotFoundError:
+    except (PackageNotFoundError, ValueError):  # no name at all is a ValueError
         raise UserError(f"no distribution {package!r} is installed.\nInstall it first: pip install -e PATH.") from None
     found = [
         load(kind, point.name)
@@ -69,14 +71,12 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
         checks = method_checks(plugin.cls) if plugin.kind == "method" else dataset_checks(plugin.cls)
         for title, check in checks:
             try:
-                check()
-            except Exception as error:
-                text = " ".join(str(error).split())
-                yield (
-                    plugin,
-                    title,
-                    text if isinstance(error, AssertionError) else f"{type(error).__name__}: {text}",
-                )
+                with contextlib.redirect_stdout(sys.stderr):  # standard output is for what was found
+                    check()
+            except AssertionError as error:
+                yield plugin, title, " ".join(str(error).split())
+            except (Exception, SystemExit) as error:
+                yield plugin, title, one_line(error)
             else:
                 yield plugin, title, None
 
@@ -157,7 +157,8 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
     def has_fitting_environments() -> None:
         found = parts()
         for part, environments in found.items():
-            fault = fault_in(part, environments, make(), found["train"][0].x.shape[1] if found["train"] else None)
+            like = found["train"][0].x.shape[1] if found["train"] and part != "train" else None
+            fault = fault_in(part, environments, make(), like)
             assert fault is None, fault
 
     def repeats() -> None:

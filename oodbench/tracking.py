@@ -24,6 +24,7 @@ from urllib.request import urlopen
 
 from oodbench.dataset import Task
 from oodbench.errors import TrackingFailed, Unreachable, UserError
+from oodbench.ledger import Ledger
 from oodbench.outbox import Entry, Parcel
 from oodbench.study import Study
 
@@ -58,6 +59,8 @@ class StudyRecord:
     concluded: str = ""  # the day, in UTC
     versions: Mapping[str, str] = field(default_factory=dict)
     notice: str = ""  # what a reader must know of the data
+    test_fingerprint: str = ""
+    ledger: Ledger = field(default_factory=Ledger)
     selector: str = ""
     search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
     repeat_of: str = ""  # the study whose search this one repeats
@@ -67,6 +70,8 @@ class Record:
     """A tracking server, or the embedded database under `directory` where no server is named."""
 
     def __init__(self, tracking_uri: str | None, directory: Path) -> None:
+        if tracking_uri is not None and not tracking_uri.strip():
+            raise Unreachable("--tracking-uri is empty.\nName a server, or leave it out to use the embedded database.")
         self.directory = directory.resolve()
         self.embedded = tracking_uri is None
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"
@@ -174,9 +179,15 @@ class Record:
         )
         return wanted & {run.data.tags["oodbench.study"] for run in runs}
 
-    def studies(self, setting: str) -> list[StudyRecord]:
-        """The concluded studies on a dataset setting, of each label the newest, and then the repeats of these."""
-        runs = self._concluded(setting)
+    def studies(self, setting: str, trials: int | None = None, seeds: int | None = None) -> list[StudyRecord]:
+        """The concluded studies on a dataset setting, with this budget if one is named, of each label the newest, and
+        then the repeats of these."""
+        wanted = {"trials_granted": trials, "seeds": seeds}
+        runs = [
+            run
+            for run in self._concluded(setting)
+            if all(value is None or run.data.params.get(name) == str(value) for name, value in wanted.items())
+        ]
         newest = {run.data.tags["oodbench.label"]: run for run in runs if REPEAT_OF not in run.data.tags}
         shown = {run.data.tags["oodbench.study"] for run in newest.values()}
         repeats = {run.data.tags["oodbench.study"]: run for run in runs if run.data.tags.get(REPEAT_OF) in shown}
@@ -335,12 +346,30 @@ def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFra
         fingerprint=tags["oodbench.fingerprint"],
         information=tags["oodbench.information"],
         notice=tags.get("oodbench.notice", ""),
+        test_fingerprint=tags.get("oodbench.test_fingerprint", ""),
+        ledger=_ledger(entry),
         results=results,
         selector=entry.params["selector"],
         search=tags.get("oodbench.search", ""),
         repeat_of=tags.get(REPEAT_OF, ""),
         concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
         versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
+    )
+
+
+def _ledger(entry: Entry) -> Ledger:
+    params, metrics = entry.params, entry.metrics
+    seconds = params.get("budget_seconds", "None")
+    return Ledger(
+        trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
+        search=params.get("search", "random"),
+        scheduler=params.get("scheduler", "none"),
+        budget_seconds=None if seconds == "None" else float(seconds),
+        trainings=int(metrics["trainings"]),
+        gradient_steps=int(metrics["gradient_steps"]),
+        row_visits=int(metrics["row_visits"]),
+        seconds=metrics["seconds"],
+        device=params["device"],
     )
 
 

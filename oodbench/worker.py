@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oodbench.dataset import Environment
-from oodbench.errors import OodbenchError, TrainingFailed
+from oodbench.errors import TrainingFailed, one_line
 from oodbench.method import Method, Predictor, TrainingRows
 from oodbench.scoring import score_together
 from oodbench.trial import Pack, PackResult, Setup, Trial, divide
@@ -36,8 +36,8 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
         for environment in data[seed].validation:
             found = score_together(list(mine.values()), environment, rows.task, rows.classes)
             for position, values in zip(mine, found, strict=True):
-                if isinstance(values, Exception):
-                    failures[position] = _reason(values)
+                if isinstance(values, BaseException):
+                    failures[position] = one_line(values)
                     continue
                 where = {"configuration": pack.trials[position].configuration, "seed": seed, "part": "validation"}
                 named = {"environment": environment.name, "rows": len(environment)}
@@ -94,19 +94,31 @@ class _Failed:
 def _fit(
     method: Method, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup
 ) -> list[Predictor | _Failed]:
-    """Predictors of the trials. Where the pack as a whole raises, each trial is tried alone, to spare the others."""
+    """Predictors of the trials. Where the pack as a whole raises, each trial is tried alone, to spare the others.
+
+    The method gets rows and hyper-parameters of its own: other workers and other trials share the originals.
+    """
+    rows = {seed: shared.copy() for seed, shared in train.items()}
+    own = [replace(trial, hparams=dict(trial.hparams)) for trial in trials]
     try:
-        predictors: list[Any] = list(method.fit_pack(train, trials, setup))
+        predictors: list[Any] = list(method.fit_pack(rows, own, setup))
         if len(predictors) != len(trials):
             raise TrainingFailed(f"fit_pack returned {len(predictors)} predictors for {len(trials)} trials")
+        for predictor in predictors:
+            if not callable(getattr(predictor, "predict", None)):
+                raise TrainingFailed(f"fit returned {predictor!r:.60}, which has no predict")
+        _check_sendable(predictors)
         return predictors
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if len(trials) == 1:
-            return [_Failed(_reason(error))]
+            return [_Failed(one_line(error))]
     return [one for trial in trials for one in _fit(method, train, [trial], setup)]
 
 
-def _reason(error: Exception) -> str:
-    """One line for the record."""
-    text = " ".join(str(error).split()) or "no message"
-    return text if isinstance(error, OodbenchError) else f"{type(error).__name__}: {text}"
+def _check_sendable(predictors: list[Any]) -> None:
+    import cloudpickle
+
+    try:
+        cloudpickle.loads(cloudpickle.dumps(predictors))
+    except Exception as error:
+        raise TrainingFailed(f"the predictor cannot be sent between machines: {one_line(error)}") from None

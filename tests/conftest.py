@@ -7,20 +7,25 @@ import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("long", max_examples=2500)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -69,6 +74,50 @@ def cli(tmp_path: Path) -> Callable[..., Done]:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment that sees the project and its dependencies through a path file."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    site = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
+    # addsitedir, not a bare path: it also follows the path files of an editable install
+    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (Path(site.strip()) / "below.pth").write_text(line)
+    return python
+
+
+@pytest.fixture(scope="session")
+def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
+    """Build distributions and install them into that environment."""
+
+    def install(*sources: Path) -> None:
+        work = tmp_path_factory.mktemp("source")  # the build leaves nothing in the source tree
+        copies = [shutil.copytree(source, work / source.name) for source in sources]
+        command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
+        subprocess.run([*command, *copies], check=True, capture_output=True, timeout=120)
+
+    return install
+
+
+@pytest.fixture(scope="session")
+def write_suite() -> Callable[..., Path]:
+    """Put a suite and its published figures into a folder: those of these tests, or others."""
+    here = Path(__file__).parent
+
+    def write(folder: Path, text: str = "", figures: str = "") -> Path:
+        (folder / "mine.toml").write_text(text or (here / "suite.toml").read_text())
+        (folder / "figures.csv").write_text(figures or (here / "figures.csv").read_text())
+        return folder / "mine.toml"
+
+    return write
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path, write_suite: Callable[..., Path]) -> Path:
+    return write_suite(tmp_path)
 
 
 @pytest.fixture

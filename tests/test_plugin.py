@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import sysconfig
-import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,28 +14,8 @@ PLUGIN = Path(__file__).parent / "plugin"
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment that sees the project and its dependencies through a path file."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    site = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
-    # addsitedir, not a bare path: it also follows the path files of an editable install
-    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
-    (Path(site.strip()) / "below.pth").write_text(line)
-    return python
-
-
-def install(python: Path, source: Path, work: Path) -> None:
-    copy = work / source.name  # the build leaves nothing in the source tree
-    subprocess.run(["cp", "-r", str(source), str(copy)], check=True)
-    command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet", str(copy)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-
-
-@pytest.fixture(scope="module")
-def installed(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    install(python, PLUGIN, tmp_path_factory.mktemp("source"))
+def installed(python: Path, pip_install: Callable[..., None]) -> Path:
+    pip_install(PLUGIN)
     return python
 
 
@@ -73,11 +52,12 @@ def test_it_runs_beside_the_projects_own(installed: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_a_new_plugin_installs_and_passes_its_own_test(python: Path, tmp_path: Path, kind: str) -> None:
+def test_a_new_plugin_installs_and_passes_its_own_test(
+    python: Path, pip_install: Callable[..., None], tmp_path: Path, kind: str
+) -> None:
     name = f"fresh_{kind}"
     assert oodbench(python, "new", kind, name, cwd=tmp_path).returncode == 0
-    (tmp_path / "built").mkdir()
-    install(python, tmp_path / name, tmp_path / "built")
+    pip_install(tmp_path / name)
     done = oodbench(python, "check", name, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     tested = subprocess.run(

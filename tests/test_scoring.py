@@ -39,12 +39,25 @@ def test_regression_error_is_the_mean_square() -> None:
 
 @pytest.mark.parametrize(
     ("values", "reason"),
-    [([0.0], "shape"), ([[0.0, 1.0]], "shape"), ([np.nan, 0.0], "not finite"), (["a", "b"], "not finite")],
+    [
+        ([0.0], "shape"),
+        ([[0.0, 1.0]], "shape"),
+        ([np.nan, 0.0], "not finite"),
+        (["a", "b"], "not real numbers"),
+        ([1e200, 0.0], "loss is not finite"),
+    ],
 )
 def test_predictions_that_cannot_be(values: object, reason: str) -> None:
     environment = Environment("a", np.zeros((2, 1)), np.array([1.0, 3.0]))
     with pytest.raises(TrainingFailed, match=reason):
         score(Says(values), environment, "regression", 2)
+
+
+@pytest.mark.parametrize("values", [[0, 2], [0, -1], [0.5, 1.0]])
+def test_classes_that_are_none(values: list[float]) -> None:
+    environment = Environment("a", np.zeros((2, 1)), np.array([0, 1]))
+    with pytest.raises(TrainingFailed, match="is no class from 0 to 1"):
+        score(Says(values), environment, "classification", 2)
 
 
 def fitted(family: Model, recipe: Recipe, classes: int, count: int) -> list[FittedModel]:

@@ -243,5 +243,5 @@ def _looks_like_a_page(path: Path) -> str:
 def _check_state(header: list[str], first: bytes, file: PersonFile) -> None:
     values = dict(zip(header, first.decode("utf-8", "replace").strip().split(","), strict=False))
     state = values.get("ST", values.get("STATE", "")).strip(' "')
-    if state.isdigit() and int(state) != CODES[file.state]:
+    if state.isdecimal() and int(state) != CODES[file.state]:
         raise ValueError(f"its rows are of state {state}, not {CODES[file.state]:02} ({file.state})")

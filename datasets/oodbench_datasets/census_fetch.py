@@ -69,7 +69,7 @@ def wanted(which: Mapping[str, str], folder: Path | None) -> list[PersonFile]:
     if beyond:
         raise UserError(f"census files are not chosen by {', '.join(beyond)}.\nThey are by {', '.join(WHICH)}.")
     year = which.get("year", "2018")
-    if not year.isdigit():
+    if not year.isdecimal():
         raise UserError(f"--year {year} is not a year.\nFor example: --year 2018.")
     names = [name.strip().upper() for name in which.get("states", "").split(",") if name.strip()]
     states = names or (CODES if folder else STATES)
@@ -243,7 +243,7 @@ class _Continuing:
             if response.status_code == 200:
                 stream.truncate(0)
             length = response.headers.get("content-length", "")
-            if response.status_code in (200, 206) and length.isdigit():
+            if response.status_code in (200, 206) and length.isdecimal():
                 before = there if response.status_code == 206 else 0
                 self.transfer.expect(self.file.key, before + int(length), before)
             if response.status_code == 206 and f"bytes {there}-" not in response.headers.get("content-range", ""):

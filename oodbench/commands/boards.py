@@ -14,6 +14,7 @@ from oodbench.commands.terminal import (
     DirectoryOption,
     JsonOption,
     MethodOption,
+    MixedOption,
     ModeOption,
     OutputOption,
     OverOption,
@@ -42,11 +43,15 @@ def leaderboard(
     stability: Annotated[
         bool, typer.Option("--stability", help="Add how stable the chosen models are among sub-populations.")
     ] = False,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Add what each study spent: trainings, gradient steps, rows, seconds.")
+    ] = False,
     over: OverOption = "seeds",
     format: Annotated[str, typer.Option(help="table, md, csv, json or latex.")] = "table",
     cells: Annotated[
         Path | None, typer.Option("--cells", help="A CSV file for every seed and environment, for `oodbench compare`.")
     ] = None,
+    mixed: MixedOption = False,
     suite: SuiteOption = None,
     mode: ModeOption = None,
     folder: OutputOption = None,
@@ -63,6 +68,9 @@ def leaderboard(
 ) -> None:
     """Compile the leaderboard of a dataset setting, or the boards of a suite, from the record.
 
+    Of each method the newest study counts, or the newest with so many --trials and --seeds. Studies with unequal
+    budgets or data are not ranked together, unless --mixed.
+
     A suite's studies are found by what they are: give the --trials, --seeds and so on of the run, if it had any.
 
     Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format md[/bold]
@@ -74,6 +82,7 @@ def leaderboard(
     if format not in FORMATS:
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
     if suite is not None:
+        refuse({"--ledger": ledger}, "does not go with --suite", "Use --json, which has it.")
         refuse(
             {"--set": set_, "--cells": cells, "a dataset as argument": dataset},
             "does not go with --suite",
@@ -89,20 +98,21 @@ def leaderboard(
         result = suite_leaderboards(
             suite,
             mode=mode,
-            methods=methods,
-            datasets=datasets,
+            methods=methods or [],
+            datasets=datasets or [],
             trials=trials,
             seeds=seeds,
             seed=seed,
             selector=selector,
             device=device,
+            mixed=mixed,
             tracking_uri=tracking_uri,
             directory=directory,
         )
         show_suite(result, folder, format == "json")
         return
     for_suites: dict[str, object] = {"--mode": mode, "--output": folder, "--method": methods, "--dataset": datasets}
-    for_suites |= {"--trials": trials, "--seeds": seeds, "--seed": seed, "--selector": selector}
+    for_suites |= {"--seed": seed, "--selector": selector}
     refuse(for_suites, "is for suites", "Name one with --suite.")
     if dataset is None:
         raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")
@@ -110,7 +120,15 @@ def leaderboard(
 
     settings = split_assignments(set_ or [], "--set")
     board = compile_board(
-        dataset, settings=settings, stability=stability, over=claim, tracking_uri=tracking_uri, directory=directory
+        dataset,
+        settings=settings,
+        stability=stability,
+        over=claim,
+        trials=trials,
+        seeds=seeds,
+        mixed=mixed,
+        tracking_uri=tracking_uri,
+        directory=directory,
     )
     if cells is not None:
         from oodbench.scores import scores_of, write_cells
@@ -120,9 +138,9 @@ def leaderboard(
         except OSError as error:
             raise UserError(f"{cells} cannot be written: {error.strerror}.\nName a file in a folder.") from None
     if format == "table":
-        print_board(board)
+        print_board(board, ledger)
     else:
-        print(render(board, format))
+        print(render(board, format, ledger))
 
 
 @app.command()

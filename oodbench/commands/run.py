@@ -15,6 +15,7 @@ from oodbench.commands.terminal import (
     DirectoryOption,
     JsonOption,
     MethodOption,
+    MixedOption,
     ModeOption,
     OutputOption,
     SeedOption,
@@ -28,6 +29,7 @@ from oodbench.commands.terminal import (
     errors,
     print_board,
     refuse,
+    results_only,
     show_suite,
     sync_command,
 )
@@ -79,6 +81,7 @@ def run(
         typer.Option("--price", help="Search again with the oracle's choice: what choosing on validation data costs."),
     ] = False,
     device: DeviceOption = "auto",
+    mixed: MixedOption = False,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     cpus_per_pack: Annotated[float, typer.Option(help="CPUs for one pack; torch gets as many threads.")] = 1.0,
     gpus_per_pack: Annotated[
@@ -138,30 +141,33 @@ def run(
     if suite is not None:
         from oodbench.suiteresult import run_suite
 
-        result = run_suite(suite, mode=mode, methods=method, datasets=dataset, **common)
+        with results_only():
+            result = run_suite(suite, mode=mode, methods=method or [], datasets=dataset or [], mixed=mixed, **common)
         show_suite(result, folder, as_json)
     else:
         from oodbench.benchmark import run as run_benchmark
 
-        result = run_benchmark(
-            method or [],
-            dataset or [],
-            settings=split_assignments(set_ or [], "--set"),
-            model=model,
-            model_settings=split_assignments(set_model or [], "--set-model"),
-            training=split_assignments(set_training or [], "--set-training"),
-            fix=split_assignments(fix or [], "--fix"),
-            search=search or "random",
-            scheduler=scheduler or "none",
-            budget=budget,
-            repeats=repeats,
-            price=price,
-            **common,
-        )
+        with results_only():
+            result = run_benchmark(
+                method or [],
+                dataset or [],
+                settings=split_assignments(set_ or [], "--set"),
+                model=model,
+                model_settings=split_assignments(set_model or [], "--set-model"),
+                training=split_assignments(set_training or [], "--set-training"),
+                fix=split_assignments(fix or [], "--fix"),
+                search=search or "random",
+                scheduler=scheduler or "none",
+                budget=budget,
+                repeats=repeats,
+                price=price,
+                **common,
+            )
+        boards = result.leaderboards(mixed)
         if as_json:
-            print(json.dumps([board.as_dict() for board in result.leaderboards()], indent=2))
+            print(json.dumps([board.as_dict() for board in boards], indent=2))
         else:
-            for board in result.leaderboards():
+            for board in boards:
                 print_board(board)
     if result.undelivered:
         errors().print(

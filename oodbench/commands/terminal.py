@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,6 +64,9 @@ SelectorOption = Annotated[
     str | None,
     typer.Option(help="How validation scores choose: mean, worst, or oracle. [dim]\\[default: worst][/dim]"),
 ]
+MixedOption = Annotated[
+    bool, typer.Option("--mixed", help="Show studies with unequal budgets or data on one board, and mark them.")
+]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
@@ -79,13 +84,15 @@ def check_over(over: str) -> Over:
     return over
 
 
-def print_board(board: Any) -> None:
-    from oodbench.report.tables import notes, rich_table
+def print_board(board: Any, ledger: bool = False) -> None:
+    from oodbench.report.tables import ledger_table, notes, rich_table
 
-    table, console = rich_table(board), output()
-    if not console.is_terminal:
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
-    console.print(table)
+    console = output()
+    for table in [rich_table(board)] + ([ledger_table(board)] if ledger else []):
+        if not console.is_terminal:
+            widest = console.measure(table, options=console.options.update(width=1000)).maximum
+            console.width = max(console.width, widest)
+        console.print(table)
     for note in notes(board):
         console.print(note, highlight=False, soft_wrap=True)
 
@@ -108,6 +115,13 @@ def refuse(options: Mapping[str, object], reason: str, remedy: str) -> None:
     given = [name for name, value in options.items() if value]
     if given:
         raise UserError(f"{given[0]} {reason}.\n{remedy}")
+
+
+@contextlib.contextmanager
+def results_only() -> Iterator[None]:
+    """Whatever is printed in here goes to standard error: standard output is for results, and plug-ins talk."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def sync_command(directory: Path, destination: str) -> str:

@@ -12,6 +12,7 @@ ESCAPED = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "±": r"$\pm$", "×": r"$\times$", "≈": r"$\approx$", "–": "--", "✓": r"$\surd$", "✗": r"$\times$",
+    "†": r"$\dagger$",
 }  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def _titles(boards: Sequence[Leaderboard]) -> list[str]:
 def _texts(boards: Sequence[Leaderboard], board: Leaderboard, row: Row) -> list[str]:
     """Below `_titles`."""
     first = row.cells[board.metrics[0]]
-    texts = [escape(row.label), *([str(first.tier or "--")] if _any(boards, "tier") else [])]
+    texts = [escape(row.label + " †" * bool(row.unequal)), *([str(first.tier or "--")] if _any(boards, "tier") else [])]
     for metric in board.metrics:
         cell = row.cells[metric]
         texts.append(_number(cell))

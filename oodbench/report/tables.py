@@ -19,6 +19,9 @@ TIERS = (
     "Holm's correction over all pairs); then the same among the rest. Bold (★): alone in tier 1 of its column; ≈: one "
     "of several in it."
 )
+WHOLE_SPACE = "n of m trials: the search space has no more than n points, and all were tried."
+OUT_OF_TIME = "n of m trials: the time was over after n."
+UNEQUAL = "†: another budget or other data than the other rows, so in no tier."
 TOO_FEW = "Too few {over} to tell methods apart: {units}, and with so many methods it takes {needed}. No tiers."
 INTERVALS = {
     "seeds": "95 % interval: of the mean over training draws, on these environments (bootstrap of seeds).",
@@ -47,12 +50,15 @@ TITLES = {
 }
 
 
-def render(board: Leaderboard, format: str) -> str:
+LEDGER = ("trainings", "gradient steps", "row visits", "seconds", "device")
+
+
+def render(board: Leaderboard, format: str, ledger: bool = False) -> str:
     """Text in one of the formats that programs and papers take."""
     if format == "md":
-        return _markdown(board)
+        return _markdown(board, ledger)
     if format == "csv":
-        return board.frame().to_csv(index=False).rstrip("\n")
+        return board.frame(ledger).to_csv(index=False).rstrip("\n")
     if format == "json":
         return json.dumps(board.as_dict(), indent=2)
     if format == "latex":
@@ -74,17 +80,47 @@ def rich_table(board: Leaderboard) -> Table:
     return table
 
 
+def ledger_table(board: Leaderboard) -> Table:
+    """What each study spent."""
+    from rich.table import Table
+
+    table = Table(title=f"{board.setting}: ledger", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for title in LEDGER:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in board.rows:
+        table.add_row(row.label, *_spent(row))
+    return table
+
+
+def _spent(row: Row) -> list[str]:
+    spent = row.ledger
+    counts = [f"{count:,}" for count in (spent.trainings, spent.gradient_steps, spent.row_visits)]
+    return [*counts, f"{spent.seconds:,.1f}", spent.device or "–"]
+
+
 def notes(board: Leaderboard) -> list[str]:
-    """What must be known of the data, and why cells are empty."""
-    return [*board.notices, *(f"{row.label}: {row.failure}" for row in board.rows if row.failure)]
+    """What must be known of the data, why cells are empty, and in what rows are unequal."""
+    return [
+        *board.notices,
+        *(f"{row.label}: {row.failure}" for row in board.rows if row.failure),
+        *(f"† {row.label}: {row.unequal}" for row in board.rows if row.unequal),
+    ]
 
 
 def legend(board: Leaderboard) -> str:
     parts = [LEGEND]
+    short = [row for row in board.rows if row.trials < row.ledger.trials_granted]
+    if any(row.ledger.budget_seconds is None for row in short):
+        parts.append(WHOLE_SPACE)
+    if any(row.ledger.budget_seconds is not None for row in short):
+        parts.append(OUT_OF_TIME)
     if board.shows("tier"):
         parts.append(TIERS.format(over=board.over))
     elif board.tiers.too_few:
         parts.append(TOO_FEW.format(over=board.over, units=board.tiers.units, needed=board.tiers.needed))
+    if any(row.unequal for row in board.rows):
+        parts.append(UNEQUAL)
     parts += [INTERVALS[board.over]] if has_interval(board) else []
     parts += [SEARCHES] if board.shows("search_spread") else []
     parts += [PRICE] if board.shows("price") else []
@@ -95,8 +131,12 @@ def legend(board: Leaderboard) -> str:
     return " ".join(parts)
 
 
-def _markdown(board: Leaderboard) -> str:
-    return "\n".join([markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))])
+def _markdown(board: Leaderboard, ledger: bool) -> str:
+    lines = [markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))]
+    if ledger:
+        lines += ["", line(["method", *LEDGER]), line(["---", *["---:"] * len(LEDGER)])]
+        lines += [line([row.label, *_spent(row)]) for row in board.rows]
+    return "\n".join(lines)
 
 
 def markdown_table(board: Leaderboard) -> str:
@@ -140,7 +180,7 @@ def _cells(board: Leaderboard, row: Row, bold: str) -> list[str]:
         if board.has_published(metric):
             mark = {True: " ✓", False: " ✗", None: ""}[cell.within]
             texts.append(_number(cell.published.value, cell.published.spread) + mark if cell.published else "–")
-    return [*texts, f"{row.trials} × {row.seeds}", row.information or "nothing", _failures(row)]
+    return [*texts, _budget(row), row.information or "nothing", _failures(row)]
 
 
 def interval_text(board: Leaderboard, cell: Cell) -> str:
@@ -165,6 +205,12 @@ def _text(row: Row, cell: Cell, bold: str) -> str:
         return "not run" if row.failure == "not run" else "failed" if row.failure else "–"
     text = cell_text(cell)
     return bold.format(text) if cell.mark == "best" else f"≈ {text}" if cell.mark == "tied" else text
+
+
+def _budget(row: Row) -> str:
+    granted = row.ledger.trials_granted
+    tried = f"{row.trials} of {granted}" if row.trials < granted else f"{row.trials}"
+    return f"{tried} × {row.seeds}" + (" †" if row.unequal else "")
 
 
 def _failures(row: Row) -> str:

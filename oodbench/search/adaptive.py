@@ -34,9 +34,15 @@ def search_study(
     from ray.tune.schedulers import ASHAScheduler
 
     from oodbench.search.nodes import check_room, check_software, count_room
-    from oodbench.search.trainable import ship_study, train_configuration
+    from oodbench.search.trainable import fault_in_sending, ship_study, train_configuration
     from oodbench.search.tuning import ConfigurationQueue, Watch, tune_all
 
+    fault = fault_in_sending(study.method)
+    if fault:
+        for index, hparams in enumerate(study.configurations):
+            lost = PackResult.failed(study.budget.seeds, fault, study.setup.device)
+            on_result(study.configuration_pack(index, hparams), replace(lost, hparams=hparams))
+        return
     resources = workers.resources(study.setup.device)
     check_room(resources)
     if workers.address is not None:

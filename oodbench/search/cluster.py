@@ -25,6 +25,8 @@ def cluster(address: str | None) -> Iterator[None]:
         _check_reachable(address)
     else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+        # on Linux, Ray listens to the whole network unless told that there are no other machines
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
     if ray.is_initialized():

@@ -34,9 +34,18 @@ class Job:
 def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, PackResult], None]) -> None:
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     from oodbench.search.nodes import check_room, check_software
-    from oodbench.search.trainable import ship, train_pack
+    from oodbench.search.trainable import fault_in_sending, ship, train_pack
     from oodbench.search.tuning import PackQueue, Watch, tune_all
 
+    methods = {id(job.method): job.method for job in jobs}
+    faults = {key: fault_in_sending(method) for key, method in methods.items()}
+    for job in jobs:
+        fault = faults[id(job.method)]
+        if fault:
+            on_result(job.pack, PackResult.failed(len(job.pack.trials), fault, job.setup.device))
+    jobs = [job for job in jobs if not faults[id(job.method)]]
+    if not jobs:
+        return
     device = "cuda" if any(job.setup.device == "cuda" for job in jobs) else "cpu"
     resources = workers.resources(device)
     check_room(resources)

@@ -10,15 +10,26 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray import cloudpickle, tune
 
+from oodbench.errors import one_line
 from oodbench.search.packs import WHOLE
 from oodbench.trial import Pack, PackResult, Trial, training_entropy
 from oodbench.worker import run_configuration, run_pack, validation_score
 
 if TYPE_CHECKING:
+    from oodbench.method import Method
     from oodbench.search.packs import Job
     from oodbench.study import Study
 
 _fetched: dict[str, list[bytes]] = {}
+
+
+def fault_in_sending(method: Method) -> str | None:
+    """Why a method cannot travel to a worker, or None."""
+    try:
+        cloudpickle.dumps(method)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        return f"the method cannot be sent to a worker: {one_line(error)}"
+    return None
 
 
 def ship(jobs: Sequence[Job]) -> dict[str, Any]:
@@ -92,6 +103,7 @@ def prepare(threads: int) -> None:
     seal_test_data()
     keep_freed_memory()
     torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float32)  # the method of an earlier pack may have changed it
 
 
 def _fetch(reference: Any) -> list[bytes]:

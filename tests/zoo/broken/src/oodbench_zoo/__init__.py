@@ -1,0 +1,1 @@
+"""Plug-ins that are broken, each in its own way."""
