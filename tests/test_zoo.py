@@ -50,7 +50,7 @@ FAILING = {
     "cannot_travel": "the method cannot be sent to a worker: TypeError: cannot pickle",
     "predictor_cannot_travel": "the predictor cannot be sent between machines: TypeError: cannot pickle",
     "predictor_does_not_arrive": "the predictor cannot be sent between machines: RuntimeError: opened elsewhere",
-    "loss_is_nan": "not finite numbers: the training diverged",
+    "loss_is_nan": "the loss is not finite: the training diverged",
     "loss_of_the_wrong_shape": "loss must return one number per trial",
     "loss_without_the_model": "loss does not depend on the model",
     "loss_is_a_number": "loss does not depend on the model",

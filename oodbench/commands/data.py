@@ -64,9 +64,8 @@ def fetch(
     )
     _show(found, as_json)
     if data_dir is not None and not as_json:
-        errors().print(
-            f"for runs to find them: export {VARIABLE}={data_dir.absolute()}", highlight=False, soft_wrap=True
-        )
+        text = f"for runs to find them: export {VARIABLE}={data_dir.absolute()}"
+        errors().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @data_app.command()
@@ -126,7 +125,7 @@ def _show(holdings: list[Holding], as_json: bool) -> None:
 
     console = output()
     if not holdings:
-        console.print(f"no data files in {data_root()}", highlight=False, soft_wrap=True)
+        console.print(f"no data files in {data_root()}", markup=False, highlight=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False)
     for title in holdings[0].facts:
@@ -137,7 +136,9 @@ def _show(holdings: list[Holding], as_json: bool) -> None:
         table.add_row(*cells, f"[red]{one.fault}[/red]" if one.fault else "")
     console.print(table)
     total = sum(int(one.facts.get("size", 0)) for one in holdings)
-    console.print(f"{len(holdings)} files, {total:,} bytes, in {data_root()}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{len(holdings)} files, {total:,} bytes, in {data_root()}", markup=False, highlight=False, soft_wrap=True
+    )
     for one in holdings:
         if one.remedy:
-            console.print(f"mend {one.name}: {one.remedy}", highlight=False, soft_wrap=True)
+            console.print(f"mend {one.name}: {one.remedy}", markup=False, highlight=False, soft_wrap=True)

@@ -45,4 +45,4 @@ def figures(
     if as_json:
         print(json.dumps(written, indent=2))
     else:
-        output().print("\n".join(f"wrote {path}" for path in written), highlight=False, soft_wrap=True)
+        output().print("\n".join(f"wrote {path}" for path in written), markup=False, highlight=False, soft_wrap=True)

@@ -64,6 +64,8 @@ def check(
 
     Example: [bold]oodbench check my-ood-methods[/bold]
     """
+    from rich.markup import escape
+
     from oodbench.testing import check_package
 
     console, checked = output(), []
@@ -72,7 +74,7 @@ def check(
         if as_json:
             continue
         mark = "[green]ok[/green]    " if problem is None else "[red]failed[/red]"
-        tail = "" if problem is None else f": {problem}"
+        tail = "" if problem is None else escape(f": {problem}")
         console.print(f"{mark} {plugin.kind} {plugin.name}: {title}{tail}", highlight=False, soft_wrap=True)
     if as_json:
         print(json.dumps(checked, indent=2))
@@ -95,6 +97,7 @@ def new(
     folder = write_plugin(kind, name, directory)
     output().print(
         f"wrote {folder}. Next:\n  pip install -e {folder}\n  oodbench check {name}\n  pytest {folder}",
+        markup=False,
         highlight=False,
         soft_wrap=True,
     )

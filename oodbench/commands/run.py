@@ -169,22 +169,26 @@ def run(
         else:
             for board in boards:
                 print_board(board)
+    from rich.markup import escape
+
     if result.undelivered:
         errors().print(
             f"[bold yellow]notice[/bold yellow]    {len(result.undelivered)} studies are not delivered yet to "
-            f"{result.record.address}: they are kept in {directory}\n"
-            f"`{sync_command(directory, result.record.destination)}` delivers them, and so does the same command",
+            + escape(
+                f"{result.record.address}: they are kept in {directory}\n"
+                f"`{sync_command(directory, result.record.destination)}` delivers them, and so does the same command"
+            ),
             highlight=False,
             soft_wrap=True,
         )
     elif not as_json:
-        errors().print(
-            f"recorded in {result.record.address}; look at it with `oodbench ui`", highlight=False, soft_wrap=True
-        )
+        text = f"recorded in {result.record.address}; look at it with `oodbench ui`"
+        errors().print(text, markup=False, highlight=False, soft_wrap=True)
     for name, reason in result.failures.items():
-        errors().print(f"[red]failed[/red] {name}: {reason}", highlight=False, soft_wrap=True)
+        errors().print(f"[red]failed[/red] {escape(f'{name}: {reason}')}", highlight=False, soft_wrap=True)
     if figures is not None:
         written = result.write_figures(figures)
-        errors().print(f"wrote {len(written)} figures into {figures}", highlight=False, soft_wrap=True)
+        text = f"wrote {len(written)} figures into {figures}"
+        errors().print(text, markup=False, highlight=False, soft_wrap=True)
     if result.failures or result.undelivered:
         raise typer.Exit(1)

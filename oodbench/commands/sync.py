@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from oodbench.commands.terminal import DIRECTORY, DirectoryOption, JsonOption, TrackingOption, app, errors
+from oodbench.commands.terminal import DIRECTORY, DirectoryOption, JsonOption, TrackingOption, app, output
 
 
 @app.command()
@@ -21,6 +21,8 @@ def sync(
 
     Example: [bold]oodbench sync --tracking-uri http://127.0.0.1:5000[/bold]
     """
+    from rich.markup import escape
+
     from oodbench.delivery import deliver_all
 
     outcomes = deliver_all(directory, tracking_uri)
@@ -29,9 +31,10 @@ def sync(
     else:
         for one in outcomes:
             word = "[red]kept[/red]     " if one.reason else "delivered"
-            line = f"{word} {one.parcel.title} to {one.record}" + (f": {one.reason}" if one.reason else "")
-            errors().print(line, highlight=False, soft_wrap=True)
+            line = f"{one.parcel.title} to {one.record}" + (f": {one.reason}" if one.reason else "")
+            output().print(f"{word} {escape(line)}", highlight=False, soft_wrap=True)
         if not outcomes:
-            errors().print(f"nothing in {directory} waits to be delivered", highlight=False, soft_wrap=True)
+            text = f"nothing in {directory} waits to be delivered"
+            output().print(text, markup=False, highlight=False, soft_wrap=True)
     if any(one.reason for one in outcomes):
         raise typer.Exit(1)

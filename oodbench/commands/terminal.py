@@ -94,7 +94,7 @@ def print_board(board: Any, ledger: bool = False) -> None:
             console.width = max(console.width, widest)
         console.print(table)
     for note in notes(board):
-        console.print(note, highlight=False, soft_wrap=True)
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_suite(result: SuiteResult, folder: Path | None, as_json: bool) -> None:
@@ -107,7 +107,8 @@ def show_suite(result: SuiteResult, folder: Path | None, as_json: bool) -> None:
 
     print_boards(result, output())
     if written:
-        errors().print(f"wrote {len(written)} files: {folder}/README.md lists them", highlight=False, soft_wrap=True)
+        text = f"wrote {len(written)} files: {folder}/README.md lists them"
+        errors().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def refuse(options: Mapping[str, object], reason: str, remedy: str) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
@@ -27,10 +28,12 @@ class ConsoleProgress(Progress):
         trials = sorted({study.budget.trials for study in studies})
         methods = ", ".join(dict.fromkeys(study.label for study in studies))
         settings = ", ".join(dict.fromkeys(study.setting for study in studies))
-        self.console.print(f"methods   {methods}", highlight=False)
-        self.console.print(f"datasets  {settings}", highlight=False)
+        self.console.print(f"methods   {escape(methods)}", highlight=False)
+        self.console.print(f"datasets  {escape(settings)}", highlight=False)
         for notice in dict.fromkeys(study.dataset.notice for study in studies if study.dataset.notice):
-            self.console.print(f"[bold yellow]notice[/bold yellow]    {notice}", highlight=False, soft_wrap=True)
+            self.console.print(
+                f"[bold yellow]notice[/bold yellow]    {escape(notice)}", highlight=False, soft_wrap=True
+            )
         self.console.print(
             f"budget    {' to '.join(map(str, dict.fromkeys((trials[0], trials[-1]))))} trials × {first.budget.seeds} "
             f"seeds a method, chosen by {first.selector}; "
@@ -40,13 +43,13 @@ class ConsoleProgress(Progress):
         searches = 1 + max(study.budget.repeat for study in studies)
         if searches > 1:
             self.console.print(f"repeats   {searches} searches, on the same data", highlight=False)
-        self.console.print(f"record    {record}", highlight=False, soft_wrap=True)
+        self.console.print(f"record    {escape(record)}", highlight=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:
-        self.console.print(f"[dim]{text} …[/dim]")
+        self.console.print(f"[dim]{escape(text)} …[/dim]")
 
     def note(self, text: str) -> None:
-        self.console.print(f"[bold yellow]notice[/bold yellow]    {text}", highlight=False, soft_wrap=True)
+        self.console.print(f"[bold yellow]notice[/bold yellow]    {escape(text)}", highlight=False, soft_wrap=True)
 
     def begin(self, trainings: int, finished: int) -> None:
         self.done, self.total = finished, trainings

@@ -57,7 +57,7 @@ def print_assessments(found: dict[str, Any], console: Console) -> None:
     for one in found["worst"]:
         title = f"the worst sub-population of {one['environment']} ({one['part']})"
         if one["worst"] is None:
-            console.print(f"{title}: {one['failure']}", highlight=False, soft_wrap=True)
+            console.print(f"{title}: {one['failure']}", markup=False, highlight=False, soft_wrap=True)
             continue
         worst = one["worst"]
         console.print(

@@ -55,23 +55,24 @@ def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
 
 
 def print_boards(result: SuiteResult, console: Console) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     for board in result.boards:
-        console.print(f"[bold]{board.board.title}[/bold]", highlight=False)
+        console.print(f"[bold]{escape(board.board.title)}[/bold]", highlight=False)
         if board.board.curve is None:
             for leaderboard in board.leaderboards:
                 console.print(rich_table(leaderboard))
         else:
             titles, rows = _curve_table(board)
-            table = Table(title=board.leaderboards[0].setting, title_justify="left")
+            table = Table(title=escape(board.leaderboards[0].setting), title_justify="left")
             for title in titles:
                 table.add_column(title, justify="right", no_wrap=True)
             for row in rows:
                 table.add_row(*row)
             console.print(table)
         for note in _notes(board):
-            console.print(note, highlight=False, soft_wrap=True)
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def _markdown(board: BoardResult, figures: list[Path]) -> str:

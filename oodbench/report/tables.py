@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from oodbench.board import Cell, Leaderboard, Row
@@ -69,27 +70,30 @@ def render(board: Leaderboard, format: str, ledger: bool = False) -> str:
 
 
 def rich_table(board: Leaderboard) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=board.setting, title_justify="left", caption=legend(board), caption_justify="left")
+    table = Table(title=escape(board.setting), title_justify="left", caption=legend(board), caption_justify="left")
     for title in _titles(board):
         justify: Literal["left", "right"] = "left" if title in ("method", "told") else "right"
         table.add_column(title, justify=justify, no_wrap=title != "told")
     for row in board.rows:
-        table.add_row(*_cells(board, row, "[bold]★ {}[/bold]"))
+        plain = replace(row, label=escape(row.label), information=escape(row.information))
+        table.add_row(*_cells(board, plain, "[bold]★ {}[/bold]"))
     return table
 
 
 def ledger_table(board: Leaderboard) -> Table:
     """What each study spent."""
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=f"{board.setting}: ledger", title_justify="left")
+    table = Table(title=escape(f"{board.setting}: ledger"), title_justify="left")
     table.add_column("method", no_wrap=True)
     for title in LEDGER:
         table.add_column(title, justify="right", no_wrap=True)
     for row in board.rows:
-        table.add_row(row.label, *_spent(row))
+        table.add_row(escape(row.label), *_spent(row))
     return table
 
 
