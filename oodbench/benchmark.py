@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from oodbench.tracking import Record, StudyRecord
 
 DIRECTORY = Path(".oodbench")
+MOST_REPEATS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +113,8 @@ def run(
 
     >>> oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9}).leaderboard()
     """
-    if repeats < 1:
-        raise UserError(f"--repeats must be at least 1, not {repeats}.")
+    if not 1 <= repeats <= MOST_REPEATS:
+        raise UserError(f"--repeats must be 1 to {MOST_REPEATS}, not {repeats}.")
     if price and selector == "oracle":
         raise UserError("--price compares a choice on validation data with the oracle.\nLeave out --selector oracle.")
     request = Request(

@@ -175,7 +175,7 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
 
 def test_mistakes_of_a_run(tmp_path: Path) -> None:
     for options, expected in (
-        ({"repeats": 0}, "--repeats must be at least 1, not 0."),
+        ({"repeats": 0}, "--repeats must be 1 to 100, not 0."),
         ({"price": True, "selector": "oracle"}, "--price compares a choice on validation data with the oracle"),
     ):
         with pytest.raises(UserError, match=expected):
