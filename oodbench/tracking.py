@@ -35,6 +35,8 @@ DATABASE = "mlflow.db"
 VERSION = "oodbench.version."
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
 REPEAT_OF = "oodbench.repeat_of"
+CHOSEN = "chosen."
+SPENT = ("trainings", "gradient_steps", "row_visits", "seconds")
 
 T = TypeVar("T")
 
@@ -61,6 +63,13 @@ class StudyRecord:
     selector: str = ""
     search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
     repeat_of: str = ""  # the study whose search this one repeats
+    chosen: Mapping[str, str] = field(default_factory=dict)  # hyper-parameters
+    spent: Mapping[str, float] = field(default_factory=dict)  # trainings, gradient_steps, row_visits, seconds
+    device: str = ""
+    command: str = ""  # that does it again
+    git_commit: str = ""
+    python: str = ""
+    test_fingerprint: str = ""
 
 
 class Record:
@@ -340,8 +349,19 @@ def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFra
         search=tags.get("oodbench.search", ""),
         repeat_of=tags.get(REPEAT_OF, ""),
         concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
-        versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
+        versions=_named(VERSION, tags),
+        chosen=_named(CHOSEN, entry.params),
+        spent={key: entry.metrics[key] for key in SPENT if key in entry.metrics},
+        device=entry.params.get("device", ""),
+        command=tags.get("oodbench.command", ""),
+        git_commit=tags.get("oodbench.git_commit", ""),
+        python=tags.get("oodbench.python", ""),
+        test_fingerprint=tags.get("oodbench.test_fingerprint", ""),
     )
+
+
+def _named(prefix: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): values[key] for key in sorted(values) if key.startswith(prefix)}
 
 
 def _errors() -> tuple[type[Exception], ...]:
