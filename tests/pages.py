@@ -51,7 +51,7 @@ def study(
         selector="worst",
         search=label,
         chosen={"learning_rate": "0.012345678901", "penalty": "10"},
-        spent={"trainings": seeds * trials, "gradient_steps": 4e5, "row_visits": 8e8, "seconds": 100 * centre + 7},
+        spent={"trainings": seeds * trials, "gradient_steps": 4e5, "row_visits": 8e8, "seconds": 9 ** (5 * centre)},
         device="cpu",
         command=f"oodbench run --method {label.partition(' ')[0]} --dataset acs_travel --trials {trials}",
         git_commit="0123456789abcdef0123456789abcdef01234567",
@@ -62,11 +62,17 @@ def study(
 
 def _row(trial: int, seed: int, part: str, environment: str, error: float, chosen: bool) -> dict[str, Any]:
     place = {"configuration": trial, "seed": seed, "part": part, "environment": environment, "rows": 100}
-    return place | {"error": error, "accuracy": 1 - error, "f1": 0.9 - error, "chosen": chosen}
+    return place | {
+        "error": error,
+        "accuracy": 1 - error,
+        "f1": 0.9 - error - 0.1 * (len(environment) + ord(environment[-1])) % 0.17,
+        "chosen": chosen,
+    }
 
 
 def census_board(methods: Sequence[str] = METHODS) -> Leaderboard:
     """All methods on 50 environments with 10 seeds, and one that failed."""
     records = [replace(study(label, 0.2 + 0.03 * (place // 2)), notice=NOTICE) for place, label in enumerate(methods)]
     failed = replace(records[-1], label="broken", study="broken", results=None, status="FAILED", reason="it diverged")
+    failed = replace(failed, chosen={}, test_fingerprint="", command="")
     return compile_leaderboard("acs_travel@synthetic", [*records, failed], ["forgotten"])

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from oodbench.board import Leaderboard
     from oodbench.tracking import StudyRecord
 
+WIDE = 10  # times the shortest: from there on a logarithmic axis
+
 
 def trial_scores(record: StudyRecord) -> dict[int, float]:
     """The score that each trial was judged by; trials that did not finish on every seed have none."""
@@ -75,7 +77,10 @@ def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
             [took], [cell.value], s=60, color=look.color, marker=look.marker, label=row.label, zorder=3
         )
         explain(point, [f"{row.label}: {TITLES[metric]} {cell.value:.3f} ({low:.3f} to {high:.3f}), {took:,.1f} s"])
-    axes.set_xscale("log")
+    if max(seconds[row.label] for row in rows) > WIDE * min(seconds[row.label] for row in rows):
+        axes.set_xscale("log", subs=(2, 5))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("seconds of training in the whole search, added over workers")
     axes.set_ylabel(TITLES[metric])
     figure.legend(loc="outside lower left", ncols=1 if max(len(row.label) for row in rows) > 24 else 3)

@@ -56,20 +56,18 @@ def _strip(root: ElementTree.Element) -> None:
             if key in element.attrib:
                 element.attrib[key] = DECIMALS.sub(r"\1", element.attrib[key].replace("\n", ""))
         if "style" in element.attrib:
-            element.attrib["style"] = _themed(element.attrib["style"])
+            element.attrib["style"] = _themed(element.attrib["style"], element.tag)
         if element.tag == "text":
             element.attrib["style"] = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", element.attrib["style"])
-            if "fill" not in element.attrib["style"]:
-                element.attrib["style"] += "; fill: var(--ink)"
         elif element.tag != "tspan":
             element.text = None
         element.tail = None
 
 
-def _themed(style: str) -> str:
+def _themed(style: str, tag: str) -> str:
     for color, variable in THEMED.items():
         style = style.replace(color, variable)
-    return style
+    return style if tag == "text" else style.replace("#ffffff", "var(--ground)")  # white letters are on dark tiles
 
 
 def _explain(group: ElementTree.Element, texts: tuple[str, ...]) -> None:

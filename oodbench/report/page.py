@@ -17,7 +17,7 @@ from oodbench.errors import UserError
 from oodbench.metrics import cells_of
 from oodbench.report.cost import draw_search, draw_time
 from oodbench.report.curve import draw_curve
-from oodbench.report.drawing import style
+from oodbench.report.drawing import MARKERS, style
 from oodbench.report.figures import drawings_of, gather
 from oodbench.report.inline import SETTINGS, inline_svg
 from oodbench.report.page_data import Sheet, looks_on, records_shown, sheet_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oodbench.suiteresult import BoardResult
 
 FILE = "index.html"
+GLYPHS = dict(zip(MARKERS, "●■◆▲▼✚◀✖", strict=True))
 CAPTIONS = {
     "accuracy_f1": "Accuracy against F1",
     "distribution": "Distribution over test environments",
@@ -107,6 +108,7 @@ def render_page(title: str, chapters: Sequence[Chapter], about: Sequence[str] = 
         command=command,
         chapters=shown,
         notices=list(notices),
+        glyphs=GLYPHS,
         several=sum(len(chapter.sections) for chapter in shown) > 1,
         script=script,
         script_digest=digest,
