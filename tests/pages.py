@@ -32,8 +32,9 @@ def study(
     worse[-1] = 0  # the last trial is the best one
     rows: list[dict[str, Any]] = []
     for seed in range(seeds):
-        for trial in range(trials):
-            rows.append(_row(trial, seed, "validation", "MA", centre + worse[trial], trial == trials - 1))
+        rows += [
+            _row(trial, seed, "validation", "MA", centre + worse[trial], trial == trials - 1) for trial in range(trials)
+        ]
         rows.append(_row(trials - 1, seed, "train", "MA", centre, True))
         noise = rng.normal(0, 0.02)
         rows += [

@@ -12,13 +12,20 @@ if TYPE_CHECKING:
 
     from oodbench.suiteresult import BoardResult
 
+MOST_PANELS = 3  # beside each other
+
 
 def draw_curve(result: BoardResult) -> Figure:
     """One panel per metric. Points without a result are left out, and the table says why. To be made in `style()`."""
     metrics = result.leaderboards[0].metrics
-    figure = new_figure(PAGE, 3.0)
-    for axes, metric in zip(figure.subplots(1, len(metrics), squeeze=False)[0], metrics, strict=True):
+    columns = min(len(metrics), MOST_PANELS)
+    rows = -(-len(metrics) // columns)
+    figure = new_figure(PAGE, 3.0 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, metric in zip(panels, metrics, strict=False):
         _draw(axes, result, metric)
+    for axes in panels[len(metrics) :]:
+        axes.axis("off")
     return figure
 
 
