@@ -29,6 +29,8 @@ def trial_scores(record: StudyRecord) -> dict[int, float]:
 
 def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Figure | None:
     """The best score so far, trial by trial; an oracle's is of test data and not drawn beside the others."""
+    from matplotlib.ticker import MaxNLocator
+
     found = [one for one in records if one.results is not None and not one.repeat_of and one.selector != "oracle"]
     scores = {record.label: sorted(trial_scores(record).items()) for record in found}
     scores = {label: table for label, table in scores.items() if table}
@@ -54,7 +56,7 @@ def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Fi
         axes.hlines(best[-1], trials[-1], last, color=look.color, linewidth=1, linestyle=":")
     axes.set_xlabel("trials")
     axes.set_ylabel("best validation score so far")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside lower left", ncols=1 if max(map(len, scores)) > 24 else 3)
     return figure
 

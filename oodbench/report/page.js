@@ -10,6 +10,7 @@ const compare = (a, b, numeric, sign) => {
   if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
   return sign * (x - y);
 };
+const key = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent;
 for (const table of document.querySelectorAll(".ranking")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", (event) => {
@@ -18,7 +19,7 @@ for (const table of document.querySelectorAll(".ranking")) {
     for (const other of heads) other.ariaSort = "none";
     head.ariaSort = sign > 0 ? "ascending" : "descending";
     const rows = [...table.tBodies[0].rows];
-    rows.sort((a, b) => compare(a.cells[column].textContent, b.cells[column].textContent, numeric, sign));
+    rows.sort((a, b) => compare(key(a, column), key(b, column), numeric, sign));
     table.tBodies[0].append(...rows);
   }));
 }
@@ -28,7 +29,7 @@ for (const board of document.querySelectorAll(".board")) {
   const filter = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of rows) {
-      const text = row.textContent.toLowerCase();
+      const text = row.dataset.words.toLowerCase();
       row.hidden = !wanted.every((word) => text.includes(word)) || (first?.checked && row.dataset.tier !== "1");
     }
     count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
