@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,19 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
-Open = Callable[..., Any]
 
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
     """Chromium with an empty profile; what it logs is kept."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium or chromedriver is not installed (Debian: chromium, chromium-driver)")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (extra browser)")
+    from selenium import webdriver
+
     options = webdriver.ChromeOptions()
-    options.binary_location = chromium
+    options.binary_location = shutil.which("chromium") or ""
     for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     opened.set_window_size(1280, 900)
     yield opened
     opened.quit()
