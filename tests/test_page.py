@@ -194,11 +194,14 @@ def test_one_environment_and_older_records_have_less_to_show() -> None:
     one = study("erm", 1.0, ["only"], 3, 1, "regression")
     older = replace(one, spent={}, chosen={}, command="", versions={}, python="", device="")
     page = Page(rendered(compile_leaderboard("data", [older])))
-    assert page.within("figcaption") == ["The search, trial by trial"]
+    assert page.within("figcaption") == []
     assert "The record has none." in page.within("p")
     assert any(text.startswith("No command") for text in page.within("p"))
     failed = replace(older, results=None, status="FAILED", reason="diverged")
     assert Page(rendered(compile_leaderboard("data", [failed]))).within("figcaption") == []
+    searched = study("erm", 1.0, ["only"], 3, 2, "regression")
+    captions = Page(rendered(compile_leaderboard("data", [searched]))).within("figcaption")
+    assert captions == ["Result against training time", "The search, trial by trial"]
 
 
 def test_a_suite_is_one_page_with_its_curve() -> None:

@@ -34,7 +34,7 @@ def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Fi
     found = [one for one in records if one.results is not None and not one.repeat_of and one.selector != "oracle"]
     scores = {record.label: sorted(trial_scores(record).items()) for record in found}
     scores = {label: table for label, table in scores.items() if table}
-    if not scores:
+    if all(len(table) < 2 for table in scores.values()):  # nothing was searched
         return None
     figure = new_figure(PAGE, 3.2 + 0.17 * len(scores))
     axes = figure.add_subplot()

@@ -200,7 +200,7 @@ def _ledger(records: Sequence[StudyRecord]) -> Plain:
                     NOT_SAID if counts[0] is None else f"{counts[0]:,.0f}",
                     str(record.failed_trainings),
                     *(NOT_SAID if count is None else f"{count:,.0f}" for count in counts[1:]),
-                    NOT_SAID if seconds is None else f"{seconds:,.1f}",
+                    NOT_SAID if seconds is None else f"{seconds:,.1f}" if seconds >= 10 else f"{seconds:.3f}",
                     record.device or NOT_SAID,
                     record.selector or NOT_SAID,
                     record.information or "nothing",
