@@ -65,6 +65,14 @@ class Result:
             written += write_figures(setting, records, own, format)
         return written
 
+    def write_page(self, folder: str | Path) -> Path:
+        """One page, index.html, with the leaderboards of the run; it needs no network and no server."""
+        from oodbench.report.page import Chapter, write_page
+
+        boards = self.leaderboards()
+        title = boards[0].setting if len(boards) == 1 else f"{len(boards)} dataset settings"
+        return write_page(folder, title, [Chapter("", boards)])
+
     def results(self) -> pd.DataFrame:
         """Every result row: study x repeat of the search x configuration x seed x part x environment."""
         import pandas as pd

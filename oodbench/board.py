@@ -13,6 +13,8 @@ from oodbench.standing import Standing, compare_methods
 from oodbench.statistics import Interval, Over, Tiers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from oodbench.tracking import StudyRecord
@@ -95,6 +97,7 @@ class Leaderboard:
     task: str = ""
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
+    records: tuple[StudyRecord, ...] = field(default=(), repr=False, compare=False)  # the studies it is made of
 
     def shows(self, what: str) -> bool:
         """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
@@ -129,6 +132,12 @@ class Leaderboard:
                 for row in self.rows
             ],
         }
+
+    def write_page(self, folder: str | Path) -> Path:
+        """One page, index.html, with all that the record has on it; it needs no network and no server."""
+        from oodbench.report.page import Chapter, write_page
+
+        return write_page(folder, self.setting, [Chapter("", [self])])
 
     def frame(self, ledger: bool = False) -> pd.DataFrame:
         """One row per method: its tier, and of each metric the value, the spread, the interval and so on."""
@@ -239,7 +248,7 @@ def compile_leaderboard(
         key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
     )
     notices = tuple(dict.fromkeys(record.notice for record in records if record.notice))
-    return Leaderboard(setting, metrics, rows, notices, task, over, stands[metrics[0]][1])
+    return Leaderboard(setting, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(records))
 
 
 def _per_seed(record: StudyRecord) -> pd.DataFrame:

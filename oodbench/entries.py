@@ -15,6 +15,7 @@ from typing import Any
 from oodbench.method import Storable
 from oodbench.metrics import summarize, summarize_stability
 from oodbench.outcome import Outcome
+from oodbench.reproduce import command_for
 from oodbench.settings import as_dict
 from oodbench.space import fixed_text
 
@@ -68,6 +69,7 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         "oodbench.fingerprint": study.training.fingerprint,
         "oodbench.information": ", ".join(study.information),
         "oodbench.notice": study.dataset.notice,
+        "oodbench.command": command_for(study),
         "oodbench.git_commit": _git_commit(),
         "mlflow.source.name": "oodbench run",
         "mlflow.source.type": "LOCAL",

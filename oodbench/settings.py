@@ -86,6 +86,12 @@ def changed(instance: Any) -> dict[str, str]:
     }
 
 
+def differences(instance: Any, usual: Any) -> dict[str, str]:
+    """All settings, named or not, that differ from those of another instance, as text."""
+    other = as_dict(usual)
+    return {name: _as_text(value) for name, value in as_dict(instance).items() if value != other[name]}
+
+
 def type_name(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(str(choice) for choice in get_args(kind))

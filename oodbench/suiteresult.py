@@ -85,6 +85,18 @@ class SuiteResult:
 
         return write_files(self, Path(folder))
 
+    def write_page(self, folder: str | Path) -> Path:
+        """One page, index.html, with all boards; it needs no network and no server."""
+        from oodbench.report.page import Chapter, write_page
+        from oodbench.report.suite import suite_command
+
+        chapters = [
+            Chapter(board.board.title, board.leaderboards, board if board.board.curve else None)
+            for board in self.boards
+        ]
+        about = [self.suite.about.strip(), f"Mode {self.mode.name}: {self.mode.about.strip()}"]
+        return write_page(folder, self.suite.title, chapters, about, suite_command("run", self))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         boards = [board.as_dict() for board in self.boards]

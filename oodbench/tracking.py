@@ -36,6 +36,7 @@ DATABASE = "mlflow.db"
 VERSION = "oodbench.version."
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
 REPEAT_OF = "oodbench.repeat_of"
+CHOSEN = "chosen."
 
 T = TypeVar("T")
 
@@ -64,6 +65,10 @@ class StudyRecord:
     selector: str = ""
     search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
     repeat_of: str = ""  # the study whose search this one repeats
+    chosen: Mapping[str, str] = field(default_factory=dict)  # hyper-parameters
+    command: str = ""  # that does it again
+    git_commit: str = ""
+    python: str = ""
 
 
 class Record:
@@ -353,7 +358,11 @@ def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFra
         search=tags.get("oodbench.search", ""),
         repeat_of=tags.get(REPEAT_OF, ""),
         concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
-        versions={key.removeprefix(VERSION): tags[key] for key in sorted(tags) if key.startswith(VERSION)},
+        versions=_named(VERSION, tags),
+        chosen=_named(CHOSEN, entry.params),
+        command=tags.get("oodbench.command", ""),
+        git_commit=tags.get("oodbench.git_commit", ""),
+        python=tags.get("oodbench.python", ""),
     )
 
 
@@ -371,6 +380,10 @@ def _ledger(entry: Entry) -> Ledger:
         seconds=metrics["seconds"],
         device=params["device"],
     )
+
+
+def _named(prefix: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): values[key] for key in sorted(values) if key.startswith(prefix)}
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,25 @@ def test_stability_is_on_the_leaderboard_if_asked_for(finished: oodbench.Result)
     for row in board.rows:
         assert all(row.cells[name].value is not None for name in ("validation_stability", "test_stability", "ods"))
     assert "ods" not in finished.leaderboard().rows[0].cells
+
+
+def test_the_page_has_what_the_record_has_and_is_the_same_from_the_command_line(
+    finished: oodbench.Result, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = finished.write_page(tmp_path / "page").read_text()
+    for record in finished.leaderboard().records:
+        assert record.ledger.trainings == 6
+        assert record.ledger.gradient_steps > 0 < record.ledger.seconds
+        assert {"learning_rate", "weight_decay"} <= set(record.chosen)
+        assert f"--method {record.label} --dataset selection_bias" in record.command
+        for text in (record.command, record.run_id, record.fingerprint, record.test_fingerprint, *record.chosen):
+            assert text, record
+            assert html.escape(text) in page
+    settings = [text for name, value in TINY.items() for text in ("--set", f"{name}={value}")]
+    where = ["--directory", str(finished.record.directory), "--format", "html", "-o", str(tmp_path / "again")]
+    done = cli("leaderboard", "selection_bias", *settings, *where)
+    assert (done.code, done.out) == (0, f"wrote {tmp_path / 'again' / 'index.html'}\n"), done.err
+    assert (tmp_path / "again" / "index.html").read_text() == page
 
 
 def test_the_same_command_gives_the_same_numbers_and_another_method_changes_none(

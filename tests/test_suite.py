@@ -45,6 +45,17 @@ def short(
     return path, result
 
 
+def test_a_suite_is_one_page_with_every_board(short: tuple[Path, oodbench.SuiteResult], tmp_path: Path) -> None:
+    path, result = short
+    page = result.write_page(tmp_path / "once").read_text()
+    assert page.count('class="board"') == 3
+    assert "fdro, alpha0=0.5: train accuracy" in page
+    assert "true share" in page
+    where = {"mode": "short", "directory": result.record.directory}
+    again = oodbench.suite_leaderboards(str(path), **where).write_page(tmp_path / "again")
+    assert again.read_text() == page
+
+
 def test_boards_have_the_suites_order_labels_and_published_figures(short: tuple[Path, oodbench.SuiteResult]) -> None:
     regression, curve = short[1].boards
     assert [board.setting for board in regression.leaderboards] == [

@@ -28,6 +28,7 @@ from oodbench.commands.terminal import (
     app,
     check_over,
     errors,
+    output,
     print_board,
     refuse,
     show_suite,
@@ -47,7 +48,7 @@ def leaderboard(
         bool, typer.Option("--ledger", help="Add what each study spent: trainings, gradient steps, rows, seconds.")
     ] = False,
     over: OverOption = "seeds",
-    format: Annotated[str, typer.Option(help="table, md, csv, json or latex.")] = "table",
+    format: Annotated[str, typer.Option(help="table, md, csv, json, latex, or html: a page.")] = "table",
     cells: Annotated[
         Path | None, typer.Option("--cells", help="A CSV file for every seed and environment, for `oodbench compare`.")
     ] = None,
@@ -73,14 +74,16 @@ def leaderboard(
 
     A suite's studies are found by what they are: give the --trials, --seeds and so on of the run, if it had any.
 
-    Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format md[/bold]
+    Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format html -o page[/bold]
     """
     from oodbench.report.tables import FORMATS, render
 
     format = "json" if as_json else format
     claim = check_over(over)
-    if format not in FORMATS:
-        raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}.")
+    if format not in (*FORMATS, "html"):
+        raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}, html.")
+    if format == "html" and folder is None:
+        raise UserError("--format html writes a page into a folder.\nName one with --output.")
     if suite is not None:
         refuse({"--ledger": ledger}, "does not go with --suite", "Use --json, which has it.")
         refuse(
@@ -109,10 +112,13 @@ def leaderboard(
             tracking_uri=tracking_uri,
             directory=directory,
         )
-        show_suite(result, folder, format == "json")
+        if format == "html" and folder is not None:
+            _say_written(result.write_page(folder))
+        else:
+            show_suite(result, folder, format == "json")
         return
-    for_suites: dict[str, object] = {"--mode": mode, "--output": folder, "--method": methods, "--dataset": datasets}
-    for_suites |= {"--seed": seed, "--selector": selector}
+    for_suites: dict[str, object] = {"--mode": mode, "--method": methods, "--dataset": datasets}
+    for_suites |= {"--output": folder if format != "html" else None, "--seed": seed, "--selector": selector}
     refuse(for_suites, "is for suites", "Name one with --suite.")
     if dataset is None:
         raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")
@@ -137,10 +143,16 @@ def leaderboard(
             cells.write_text(write_cells(scores_of([board])), encoding="utf-8")
         except OSError as error:
             raise UserError(f"{cells} cannot be written: {error.strerror}.\nName a file in a folder.") from None
-    if format == "table":
+    if format == "html" and folder is not None:
+        _say_written(board.write_page(folder))
+    elif format == "table":
         print_board(board, ledger)
     else:
         print(render(board, format, ledger))
+
+
+def _say_written(path: Path) -> None:
+    output().print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -44,7 +44,7 @@ SuiteOption = Annotated[
 ]
 ModeOption = Annotated[str | None, typer.Option("--mode", help="A mode of the suite, instead of its default.")]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="A folder for the boards of the suite, as files.")
+    Path | None, typer.Option("--output", "-o", help="A folder for the boards of the suite, as files, or for the page.")
 ]
 MethodOption = Annotated[
     list[str] | None,

@@ -1,24 +1,32 @@
-"""The figure of a curve, as SVG: a line per method, a band of one spread over seeds."""
+"""The figure of a curve: a line per method, a band of one spread over seeds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oodbench.report.drawing import PAGE, as_bytes, looks_of, new_figure, style
+from oodbench.report.drawing import PAGE, explain, looks_of, new_figure
 from oodbench.report.tables import TITLES
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from oodbench.suiteresult import BoardResult
 
+MOST_PANELS = 3  # beside each other
 
-def draw_curve(result: BoardResult) -> str:
-    """One panel per metric. Points without a result are left out, and the table says why."""
+
+def draw_curve(result: BoardResult) -> Figure:
+    """One panel per metric. Points without a result are left out, and the table says why. To be made in `style()`."""
     metrics = result.leaderboards[0].metrics
-    with style():
-        figure = new_figure(PAGE, 3.0)
-        for axes, metric in zip(figure.subplots(1, len(metrics), squeeze=False)[0], metrics, strict=True):
-            _draw(axes, result, metric)
-        return as_bytes(figure, "svg").decode()
+    columns = min(len(metrics), MOST_PANELS)
+    rows = -(-len(metrics) // columns)
+    figure = new_figure(PAGE, 3.0 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, metric in zip(panels, metrics, strict=False):
+        _draw(axes, result, metric)
+    for axes in panels[len(metrics) :]:
+        axes.axis("off")
+    return figure
 
 
 def _draw(axes: Any, result: BoardResult, metric: str) -> None:
@@ -33,7 +41,15 @@ def _draw(axes: Any, result: BoardResult, metric: str) -> None:
         at, values, spreads = (list(column) for column in zip(*there, strict=True))
         look = looks[method]
         low, high = ([value + sign * one for value, one in zip(values, spreads, strict=True)] for sign in (-1, 1))
-        axes.plot(at, values, color=look.color, marker=look.marker, markersize=4, label=method)
+        (line,) = axes.plot(at, values, color=look.color, marker=look.marker, markersize=4, label=method)
+        texts = [f"{one:.3f} ± {spread:.3f}" for one, spread in zip(values, spreads, strict=True)]
+        explain(
+            line,
+            [
+                f"{method}, {curve.hyper_parameter}={x}: {TITLES[metric]} {text}"
+                for x, text in zip(at, texts, strict=True)
+            ],
+        )
         axes.fill_between(at, low, high, color=look.color, alpha=0.18, linewidth=0)
     if curve.mark is not None:
         axes.axvline(curve.mark, color="#444444", linestyle="--", linewidth=1, label=curve.mark_about or None)

@@ -31,6 +31,7 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 300,
     "pdf.fonttype": 42,  # letters as letters: conferences refuse others
+    "text.parse_math": False,  # a $ in a name is a $
 }
 
 
@@ -66,6 +67,14 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def explain(artist: Any, texts: Sequence[str]) -> None:
+    """What a reader is told who points at it: a text per point of a scatter or marker of a line, or one for a patch.
+
+    Files of figures do not have them; inline.py puts them into pages.
+    """
+    artist.explanations = tuple(texts)
 
 
 def style() -> Any:

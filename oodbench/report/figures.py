@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oodbench.errors import UserError
-from oodbench.report.drawing import PAGE, Look, as_bytes, check_format, looks_of, new_figure, style
+from oodbench.report.drawing import PAGE, Look, as_bytes, check_format, explain, looks_of, new_figure, style
 from oodbench.report.states import TILES
 
 if TYPE_CHECKING:
@@ -53,13 +53,8 @@ def write_figures(setting: str, records: Sequence[StudyRecord], folder: str | Pa
     """The figures that these studies on a dataset setting allow, into a folder. The same record, the same bytes."""
     check_format(format)
     scores = gather(setting, records)
-    drawings: dict[str, Callable[[Scores], Figure]] = {"distribution": draw_distribution}
-    if scores.task == "classification":
-        drawings["accuracy_f1"] = draw_accuracy_f1
-    if set(scores.frame["environment"]) <= set(TILES):
-        drawings["states"] = draw_states
     with style():
-        contents = {f"{name}.{format}": as_bytes(draw(scores), format) for name, draw in sorted(drawings.items())}
+        contents = {f"{name}.{format}": as_bytes(draw(scores), format) for name, draw in drawings_of(scores).items()}
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
@@ -70,6 +65,17 @@ def write_figures(setting: str, records: Sequence[StudyRecord], folder: str | Pa
             "Name a folder; `oodbench figures` draws them from the record."
         ) from None
     return [Path(folder) / name for name in contents]
+
+
+def drawings_of(scores: Scores) -> dict[str, Callable[[Scores], Figure]]:
+    """What there is to draw, by name."""
+    drawings: dict[str, Callable[[Scores], Figure]] = {}
+    if scores.task == "classification":
+        drawings["accuracy_f1"] = draw_accuracy_f1
+    drawings["distribution"] = draw_distribution
+    if set(scores.frame["environment"]) <= set(TILES):
+        drawings["states"] = draw_states
+    return drawings
 
 
 def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
@@ -110,13 +116,18 @@ def draw_accuracy_f1(scores: Scores) -> Figure:
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
         mine = scores.of(method)
-        axes.scatter(mine["f1"], mine["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0)
+        points = axes.scatter(
+            mine["f1"], mine["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
+        )
+        told = zip(mine["environment"], mine["accuracy"], mine["f1"], strict=True)
+        explain(points, [f"{method} on {name}: accuracy {accuracy:.3f}, F1 {f1:.3f}" for name, accuracy, f1 in told])
     for method, look in scores.looks.items():  # above all points
         mean = scores.of(method)[["f1", "accuracy"]].mean()
-        axes.scatter(
+        average = axes.scatter(
             mean["f1"], mean["accuracy"], s=130, color=look.color, marker=look.marker, edgecolors="white",
             linewidths=1.6, label=f"{method}  ({mean['accuracy']:.3f}, {mean['f1']:.3f})", zorder=3,
         )  # fmt: skip
+        explain(average, [f"{method}, average: accuracy {mean['accuracy']:.3f}, F1 {mean['f1']:.3f}"])
     axes.set_xlabel("F1")
     axes.set_ylabel("accuracy")
     figure.legend(loc="outside lower left", ncols=beside, markerscale=0.7)
@@ -141,8 +152,13 @@ def draw_distribution(scores: Scores) -> Figure:
             medianprops=line, whiskerprops=line, capprops=line, manage_ticks=False,
         )  # fmt: skip
         jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
-        axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
-        axes.scatter(values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3)
+        points = axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
+        told = zip(mine["environment"], values, strict=True)
+        explain(points, [f"{method} on {name}: {column} {value:.3f}" for name, value in told])
+        average = axes.scatter(
+            values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3
+        )
+        explain(average, [f"{method}, average: {column} {values.mean():.3f}"])
         worst = int((best_first * values).argmax())
         names.append(f"{method}\nworst {mine['environment'].iloc[worst]} {values[worst]:.3f}")
     axes.set_yticks(range(len(order)), names, fontsize=8)
@@ -170,14 +186,14 @@ def draw_states(scores: Scores) -> Figure:
             mine = scores.of(methods[number]).set_index("environment")["error"]
             name = textwrap.fill(methods[number], 48)
             axes.set_title(f"{name}\nmean {mine.mean():.3f}, worst {mine.idxmax()} {mine.max():.3f}", fontsize=8.5)
-            _draw_tiles(axes, mine, scores.trained, color)
+            _draw_tiles(axes, methods[number], mine, scores.trained, color)
     name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
     figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
     _title(figure, scores, "darker: smaller error; dashed: trained on; empty: no data")
     return figure
 
 
-def _draw_tiles(axes: Any, errors: pd.Series[float], trained: Sequence[str], color: Any) -> None:
+def _draw_tiles(axes: Any, method: str, errors: pd.Series[float], trained: Sequence[str], color: Any) -> None:
     from matplotlib.patches import Rectangle
 
     for state, (row, column) in TILES.items():
@@ -187,9 +203,12 @@ def _draw_tiles(axes: Any, errors: pd.Series[float], trained: Sequence[str], col
         face: Any = color.to_rgba(errors[state]) if known else "white"
         edge = "white" if known else "#444444" if state in trained else "#cccccc"
         dashes = "--" if state in trained else "-"
-        axes.add_patch(Rectangle((column, -row), 0.94, 0.94, facecolor=face, edgecolor=edge, linestyle=dashes))
+        tile = Rectangle((column, -row), 0.94, 0.94, facecolor=face, edgecolor=edge, linestyle=dashes)
+        axes.add_patch(tile)
+        about = f"error {errors[state]:.3f}" if known else "trained on" if state in trained else "no data"
+        explain(tile, [f"{method} on {state}: {about}"])
         bright = known and 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
-        ink = "#888888" if not known else "black" if bright else "white"
+        ink = "#888888" if not known else "#111111" if bright else "white"
         axes.text(column + 0.47, 0.6 - row, state, color=ink, ha="center", va="center", fontsize=7)
         if known:
             axes.text(

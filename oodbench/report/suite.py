@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
 from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
 from oodbench.scores import ENDING, scores_of, write_cells
@@ -32,7 +33,8 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
         else:
             from oodbench.report.curve import draw_curve
 
-            texts[f"{name}.svg"] = draw_curve(board)
+            with style():
+                texts[f"{name}.svg"] = as_bytes(draw_curve(board), "svg").decode()
         for file, text in texts.items():
             written.append(folder / file)
             written[-1].write_text(text, encoding="utf-8")
@@ -130,9 +132,8 @@ def _frame(board: BoardResult) -> pd.DataFrame:
 
 
 def _index(result: SuiteResult) -> str:
+    command = f"{suite_command('leaderboard', result)} --output FOLDER"
     suite, mode = result.suite, result.mode
-    options = " ".join(filter(None, [f"--mode {mode.name}", result.overrides.as_options(), "--output FOLDER"]))
-    command = f"oodbench leaderboard --suite {suite.name} {options}"
     lines = [f"# {suite.title}", "", suite.about.strip(), "", f"Mode **{mode.name}**: {mode.about.strip()}", ""]
     lines += [line(["board", "dataset settings", "studies", "trials × seeds", "concluded", "files"]), line(["---"] * 6)]
     for board in result.boards:
@@ -157,6 +158,12 @@ def _index(result: SuiteResult) -> str:
     lines += ["", *(f"Versions: {text}." for text in versions)]
     lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
     return "\n".join(lines) + "\n"
+
+
+def suite_command(command: str, result: SuiteResult) -> str:
+    """What to type for these very studies."""
+    options = [f"--suite {result.suite.name}", f"--mode {result.mode.name}", result.overrides.as_options()]
+    return " ".join(filter(None, ["oodbench", command, *options]))
 
 
 def _budget(board: BoardResult) -> str:

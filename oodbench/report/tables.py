@@ -74,12 +74,12 @@ def rich_table(board: Leaderboard) -> Table:
     from rich.table import Table
 
     table = Table(title=escape(board.setting), title_justify="left", caption=legend(board), caption_justify="left")
-    for title in _titles(board):
+    for title in titles_of(board):
         justify: Literal["left", "right"] = "left" if title in ("method", "told") else "right"
         table.add_column(title, justify=justify, no_wrap=title != "told")
     for row in board.rows:
         plain = replace(row, label=escape(row.label), information=escape(row.information))
-        table.add_row(*_cells(board, plain, "[bold]★ {}[/bold]"))
+        table.add_row(*texts_of(board, plain, "[bold]★ {}[/bold]"))
     return table
 
 
@@ -144,9 +144,9 @@ def _markdown(board: Leaderboard, ledger: bool) -> str:
 
 
 def markdown_table(board: Leaderboard) -> str:
-    titles = _titles(board)
+    titles = titles_of(board)
     lines = [f"**{board.setting}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
-    lines += [line(_cells(board, row, "**{}**")) for row in board.rows]
+    lines += [line(texts_of(board, row, "**{}**")) for row in board.rows]
     return "\n".join(lines)
 
 
@@ -158,7 +158,8 @@ def has_interval(board: Leaderboard) -> bool:
     return any(board.over in row.cells[board.metrics[0]].intervals for row in board.rows)
 
 
-def _titles(board: Leaderboard) -> list[str]:
+def titles_of(board: Leaderboard) -> list[str]:
+    """The columns of the board as a table."""
     titles = ["method", *(["tier"] if board.shows("tier") else [])]
     for metric in board.metrics:
         titles.append(TITLES[metric])
@@ -170,8 +171,8 @@ def _titles(board: Leaderboard) -> list[str]:
     return [*titles, "trials × seeds", "told", "failed"]
 
 
-def _cells(board: Leaderboard, row: Row, bold: str) -> list[str]:
-    """The texts of a row, below `_titles`."""
+def texts_of(board: Leaderboard, row: Row, bold: str) -> list[str]:
+    """The texts of a row, below `titles_of`."""
     first = row.cells[board.metrics[0]]
     texts = [row.label, *([str(first.tier or "–")] if board.shows("tier") else [])]
     for metric in board.metrics:

@@ -1,0 +1,252 @@
+"""What a page shows of a leaderboard besides its figures: plain texts, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from oodbench.metrics import cells_of
+from oodbench.report.drawing import Look, looks_of
+from oodbench.report.tables import has_interval, legend, texts_of, titles_of
+
+if TYPE_CHECKING:
+    from oodbench.board import Leaderboard
+    from oodbench.tracking import StudyRecord
+
+NOT_SAID = "–"
+WORDS = ("method", "told")  # columns that are no numbers
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval and the value in it, in hundredths of the width of all intervals of a board."""
+
+    low: float
+    value: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the leaderboard."""
+
+    label: str
+    look: Look | None  # of methods that are in the figures
+    tier: int | None
+    texts: list[str]  # below the titles
+    bar: Bar | None
+    failure: str
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A score and its colour."""
+
+    text: str
+    ground: str
+    ink: str
+    about: str
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    environments: list[str]
+    rows: list[tuple[str, list[Heat]]]
+    least: str
+    most: str
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A table of texts, a row per method."""
+
+    titles: list[str]
+    rows: list[tuple[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All tables of a leaderboard."""
+
+    setting: str
+    notices: tuple[str, ...]
+    titles: list[str]
+    words: tuple[str, ...]
+    lines: list[Line]
+    legend: str
+    interval_column: int | None
+    heat: HeatMap | None
+    chosen: Plain
+    ledger: Plain
+    provenance: Plain
+    versions: list[str]
+    commands: list[tuple[str, str]]
+
+
+def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
+    records = records_shown(board)
+    titles = titles_of(board)
+    bars = _bars(board)
+    lines = [
+        Line(
+            row.label,
+            looks.get(row.label),
+            row.cells[board.metrics[0]].tier,
+            texts_of(board, row, "★ {}"),
+            bars.get(row.label),
+            row.failure,
+        )
+        for row in board.rows
+    ]
+    return Sheet(
+        board.setting,
+        board.notices,
+        titles,
+        WORDS,
+        lines,
+        legend(board),
+        titles.index("95 % interval") if has_interval(board) else None,
+        _heat_map(records),
+        _chosen(records),
+        _ledger(records),
+        _provenance(records),
+        _versions(records),
+        [(record.label, record.command) for record in records],
+    )
+
+
+def records_shown(board: Leaderboard) -> list[StudyRecord]:
+    """A study per row that has one, in the order of the rows."""
+    by_label = {record.label: record for record in board.records if not record.repeat_of}
+    return [by_label[row.label] for row in board.rows if row.label in by_label]
+
+
+def looks_on(board: Leaderboard) -> dict[str, Look]:
+    """As in the figures of this dataset setting."""
+    return looks_of(sorted(record.label for record in records_shown(board) if record.results is not None))
+
+
+def _bars(board: Leaderboard) -> dict[str, Bar]:
+    cells = {row.label: row.cells[board.metrics[0]] for row in board.rows}
+    found = {
+        label: (*cell.intervals[board.over], cell.value)
+        for label, cell in cells.items()
+        if cell.value is not None and board.over in cell.intervals
+    }
+    if not found:
+        return {}
+    start, end = min(low for low, _, _ in found.values()), max(high for _, high, _ in found.values())
+    width = (end - start) or 1.0
+    return {
+        label: Bar(*(round(100 * (one - start) / width, 2) for one in (low, value, high)))
+        for label, (low, high, value) in found.items()
+    }
+
+
+def _heat_map(records: Sequence[StudyRecord]) -> HeatMap | None:
+    """The mean error over seeds, methods by environments, one colour scale for all."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    tables = {one.label: cells_of(one.results, "error") for one in records if one.results is not None}
+    means = {label: table.mean() for label, table in tables.items()}
+    environments = list(dict.fromkeys(str(name) for mean in means.values() for name in mean.index))
+    if not environments:
+        return None
+    least, most = min(mean.min() for mean in means.values()), max(mean.max() for mean in means.values())
+
+    def heat(label: str, environment: str) -> Heat:
+        if environment not in means[label]:
+            return Heat(NOT_SAID, "transparent", "inherit", f"{label} has no result on {environment}")
+        value, table = float(means[label][environment]), tables[label]
+        red, green, blue, _ = colormaps["viridis"]((value - least) / ((most - least) or 1.0))
+        bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+        seeds = int(table[environment].count())
+        spread = f" ± {table[environment].std(ddof=1):.3f}" if seeds > 1 else ""
+        return Heat(
+            _short(value),
+            to_hex((red, green, blue)),
+            "#111" if bright else "#fff",
+            f"{label} on {environment}: error {value:.3f}{spread} ({seeds} {'seeds' if seeds > 1 else 'seed'})",
+        )
+
+    rows = [(label, [heat(label, name) for name in environments]) for label in means]
+    return HeatMap(environments, rows, f"{least:.3f}", f"{most:.3f}")
+
+
+def _chosen(records: Sequence[StudyRecord]) -> Plain:
+    names = list(dict.fromkeys(name for record in records for name in record.chosen))
+    rows = [
+        (record.label, [_value(record.chosen[name]) if name in record.chosen else "" for name in names])
+        for record in records
+    ]
+    return Plain(["method", *names], rows if names else [])
+
+
+def _ledger(records: Sequence[StudyRecord]) -> Plain:
+    titles = ["method", "trials", "seeds", "trainings", "failed", "gradient steps", "row visits", "seconds"]
+    titles += ["device", "chosen by", "information"]
+    rows = []
+    for record in records:
+        spent = record.ledger
+        rows.append(
+            (
+                record.label,
+                [
+                    str(record.trials),
+                    str(record.seeds),
+                    f"{spent.trainings:,}",
+                    str(record.failed_trainings),
+                    f"{spent.gradient_steps:,}",
+                    f"{spent.row_visits:,}",
+                    f"{spent.seconds:,.1f}" if spent.seconds >= 10 else f"{spent.seconds:.3f}",
+                    spent.device,
+                    record.selector or NOT_SAID,
+                    record.information or "nothing",
+                ],
+            )
+        )
+    return Plain(titles, rows)
+
+
+def _provenance(records: Sequence[StudyRecord]) -> Plain:
+    titles = ["method", "run", "concluded", "git commit", "training and validation data", "test data"]
+    rows = [
+        (
+            record.label,
+            [
+                text or NOT_SAID
+                for text in (
+                    record.run_id,
+                    record.concluded,
+                    record.git_commit[:12],
+                    record.fingerprint,
+                    record.test_fingerprint,
+                )
+            ],
+        )
+        for record in records
+    ]
+    return Plain(titles, rows)
+
+
+def _versions(records: Iterable[StudyRecord]) -> list[str]:
+    """Each set of versions once."""
+    found = []
+    for record in records:
+        parts = [f"Python {record.python}"] if record.python else []
+        found.append(", ".join([*(f"{name} {one}" for name, one in record.versions.items()), *parts]))
+    return sorted({text for text in found if text})
+
+
+def _value(text: str) -> str:
+    """A hyper-parameter as it was recorded, with four digits if it has many more."""
+    try:
+        return f"{float(text):.4g}" if len(text) > 8 else text
+    except ValueError:
+        return text
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0") if 0 <= value < 1 else f"{value:.2f}"
