@@ -35,7 +35,7 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     from oodbench.search.nodes import check_room, check_software
     from oodbench.search.trainable import fault_in_sending, ship, train_pack
-    from oodbench.search.tuning import PackQueue, Watch, tune_all
+    from oodbench.search.tuning import RETRIES, OutOfMemory, PackQueue, Watch, tune_all
 
     methods = {id(job.method): job.method for job in jobs}
     faults = {key: fault_in_sending(method) for key, method in methods.items()}
@@ -51,7 +51,7 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
     check_room(resources)
     if workers.address is not None:  # a cluster of our own has what we have
         check_software(job.method for job in jobs)
-    queue = PackQueue(len(jobs))
+    queue = PackQueue(range(len(jobs)))
     finished: set[int] = set()
     parts: dict[int, dict[int, PackResult]] = {}  # of packs that run trial by trial: position -> result
 
@@ -84,12 +84,20 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
         trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
         return math.inf if workers.trial_timeout is None else workers.trial_timeout * trials
 
-    tune_all(
-        train_pack,
-        {**ship(jobs), "threads": workers.threads, "timed": workers.trial_timeout is not None},
-        resources,
-        search_alg=queue,
-        watch=Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds),
-    )
+    for tries_left in reversed(range(RETRIES + 1)):
+        try:
+            tune_all(
+                train_pack,
+                {**ship(jobs), "threads": workers.threads, "timed": workers.trial_timeout is not None},
+                resources,
+                search_alg=queue,
+                watch=Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds),
+            )
+            break
+        except OutOfMemory:
+            if not tries_left:
+                raise
+            parts.clear()
+            queue = PackQueue(number for number in range(len(jobs)) if number not in finished)
     if len(finished) < len(jobs):
         raise Interrupted(f"stopped with {len(finished)} of {len(jobs)} packs finished.")

@@ -8,7 +8,7 @@ import logging
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,14 @@ from ray import tune
 from ray.tune.search import Searcher
 
 from oodbench.duration import duration_text
+from oodbench.errors import WorkError
 from oodbench.search.packs import WHOLE
 
 if TYPE_CHECKING:
     from oodbench.search.adaptive import Proposals
 
 RETRIES = 2  # of a Tune trial whose worker was lost
+LOW_MEMORY = "running low on memory"  # in what Ray says of workers that it killed for that
 
 Config = Mapping[str, Any]
 
@@ -30,9 +32,9 @@ Config = Mapping[str, Any]
 class PackQueue(Searcher):
     """Packs in their order, then whatever has to be run trial by trial."""
 
-    def __init__(self, packs: int) -> None:
+    def __init__(self, packs: Iterable[int]) -> None:
         super().__init__()
-        self._waiting = deque((number, WHOLE) for number in range(packs))
+        self._waiting = deque((number, WHOLE) for number in packs)
         self._running: set[str] = set()
 
     def suggest(self, trial_id: str) -> Any:
@@ -141,7 +143,7 @@ def tune_all(
 ) -> None:
     """Run Tune until the searcher has nothing more to suggest, or the user stops it."""
     asked = {"cpu" if name == "CPU" else name.lower(): amount for name, amount in resources.items()}
-    with tempfile.TemporaryDirectory(prefix="oodbench-tune-") as scratch, _silent():
+    with tempfile.TemporaryDirectory(prefix="oodbench-tune-") as scratch, _silent(), _memory_said_plainly():
         tune.Tuner(
             tune.with_resources(tune.with_parameters(trainable, **parameters), asked),
             tune_config=tune.TuneConfig(search_alg=search_alg, scheduler=scheduler, num_samples=-1, reuse_actors=True),
@@ -158,13 +160,30 @@ def _cause(trial: Any) -> str:
     """One line of what Ray says at length."""
     said = Path(trial.error_file).read_text().strip().rpartition("\n")[2]
     for sign, meaning in (
-        ("running low on memory", "its node ran out of memory"),
+        (LOW_MEMORY, "its node ran out of memory"),
         ("node has died", "its node was lost"),
         ("worker process has died", "its process died"),
     ):
         if sign in said:
             return meaning
     return said
+
+
+class OutOfMemory(WorkError):
+    """Ray killed workers that it was just starting; Tune does not survive that."""
+
+
+@contextlib.contextmanager
+def _memory_said_plainly() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if LOW_MEMORY not in str(error):
+            raise
+        raise OutOfMemory(
+            "a node ran out of memory, and Ray killed its workers. What is finished is saved.\n"
+            "The same command continues; free memory first, or give packs more room with --cpus-per-pack 2."
+        ) from None
 
 
 @contextlib.contextmanager
