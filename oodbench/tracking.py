@@ -77,6 +77,12 @@ class Record:
     def __init__(self, tracking_uri: str | None, directory: Path) -> None:
         if tracking_uri is not None and not tracking_uri.strip():
             raise Unreachable("--tracking-uri is empty.\nName a server, or leave it out to use the embedded database.")
+        try:
+            urlsplit(tracking_uri or "")
+        except ValueError as error:
+            raise Unreachable(
+                f"--tracking-uri {tracking_uri} is not an address: {error}.\nFor example http://127.0.0.1:5000."
+            ) from None
         self.directory = directory.resolve()
         self.embedded = tracking_uri is None
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"

@@ -165,12 +165,14 @@ def test_a_suite_of_ones_own_through_the_command_line(
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
     assert " in all" in done.err
-    assert "wrote 9 files" in done.err
+    assert "wrote 11 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")
     assert board.out == done.out
-    for file in (tmp_path / "boards").iterdir():
-        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
+    written = [path.relative_to(tmp_path / "boards") for path in (tmp_path / "boards").rglob("*") if path.is_file()]
+    assert len(written) == 11
+    for file in written:
+        assert (tmp_path / "boards" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
     told = cli("leaderboard", *command, "--json").json()
     assert [board["name"] for board in told["boards"]] == ["regression", "curve"]
     assert told["boards"][0]["leaderboards"][0]["rows"][0]["metrics"]["mean_error"]["published"]["within"] is True
