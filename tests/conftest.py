@@ -97,7 +97,7 @@ def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         work = tmp_path_factory.mktemp("source")  # the build leaves nothing in the source tree
         copies = [shutil.copytree(source, work / source.name) for source in sources]
         command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
-        subprocess.run([*command, *copies], check=True, capture_output=True, timeout=120)
+        subprocess.run([*command, *copies], check=True, capture_output=True, timeout=300)
 
     return install
 
@@ -181,7 +181,7 @@ def kill_and_resume(ray_address: str, tmp_path: Path) -> Callable[..., Killed]:
         packs = [path.read_bytes() for path in directory.glob("studies/*/pack-*.pickle")]
         concluded = any(directory.glob("outbox/*/parcel.json")) or record_runs(directory)["study", "FINISHED", "active"]
         finished = sum(len(pickle.loads(content[32:]).predictors) for content in packs)
-        again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        again = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert again.returncode == 0, again.stderr
         trained = re.search(r"(\d+) trainings in ", again.stderr)
         repeated = (int(trained[1]) if trained else 0) - (0 if concluded else trainings - finished)
