@@ -22,7 +22,8 @@ from oodbench.workers import Workers
 if TYPE_CHECKING:
     import pandas as pd
 
-    from oodbench.tracking import Record, StudyRecord
+    from oodbench.studyrecord import StudyRecord
+    from oodbench.tracking import Record
 
 DIRECTORY = Path(".oodbench")
 MOST_REPEATS = 100

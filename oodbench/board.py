@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from oodbench.tracking import StudyRecord
+    from oodbench.studyrecord import StudyRecord
 
 Mark = Literal["best", "tied", ""]
 

@@ -16,7 +16,7 @@ from oodbench.errors import UnequalTerms
 from oodbench.study import Budget
 
 if TYPE_CHECKING:
-    from oodbench.tracking import StudyRecord
+    from oodbench.studyrecord import StudyRecord
 
 SHOWN = 6  # digits of a fingerprint
 

@@ -22,7 +22,8 @@ from oodbench.suitefile import read_suite
 from oodbench.workers import Workers
 
 if TYPE_CHECKING:
-    from oodbench.tracking import Record, StudyRecord
+    from oodbench.studyrecord import StudyRecord
+    from oodbench.tracking import Record
 
 
 @dataclass(frozen=True)

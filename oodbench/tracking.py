@@ -13,8 +13,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,53 +21,19 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from oodbench.dataset import Task
 from oodbench.errors import TrackingFailed, Unreachable, UserError
-from oodbench.ledger import Ledger
 from oodbench.outbox import Entry, Parcel
 from oodbench.study import Study
+from oodbench.studyrecord import REPEAT_OF, StudyRecord, read_study
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 CONNECT_SECONDS = 10
 DATABASE = "mlflow.db"
-VERSION = "oodbench.version."
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
-REPEAT_OF = "oodbench.repeat_of"
-CHOSEN = "chosen."
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class StudyRecord:
-    """A study as the record has it."""
-
-    run_id: str
-    study: str  # its identity
-    label: str
-    task: Task
-    status: str  # FINISHED or FAILED
-    reason: str
-    trials: int
-    seeds: int
-    failed_trainings: int
-    fingerprint: str
-    information: str
-    results: pd.DataFrame | None
-    concluded: str = ""  # the day, in UTC
-    versions: Mapping[str, str] = field(default_factory=dict)
-    notice: str = ""  # what a reader must know of the data
-    test_fingerprint: str = ""
-    ledger: Ledger = field(default_factory=Ledger)
-    selector: str = ""
-    search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
-    repeat_of: str = ""  # the study whose search this one repeats
-    chosen: Mapping[str, str] = field(default_factory=dict)  # hyper-parameters
-    command: str = ""  # that does it again
-    git_commit: str = ""
-    python: str = ""
 
 
 class Record:
@@ -227,7 +192,7 @@ class Record:
         import pandas as pd
 
         results = None if parcel.error else pd.read_parquet(parcel.artifacts / "results.parquet")
-        self.kept[parcel.study] = _study_record("", parcel.parent, parcel.concluded, results)
+        self.kept[parcel.study] = read_study("", parcel.parent, parcel.concluded, results)
 
     def _concluded(self, setting: str) -> list[Any]:
         """Parent runs, the newest last."""
@@ -339,57 +304,7 @@ class Record:
                 path = self.ask(self.client.download_artifacts, run.info.run_id, "results.parquet", folder)
                 results = pd.read_parquet(path)
         entry = Entry(run.info.run_name, run.info.status, run.data.metrics, run.data.params, run.data.tags)
-        return _study_record(run.info.run_id, entry, run.info.end_time, results)
-
-
-def _study_record(run_id: str, entry: Entry, concluded: int, results: pd.DataFrame | None) -> StudyRecord:
-    tags = entry.tags
-    return StudyRecord(
-        run_id=run_id,
-        study=tags["oodbench.study"],
-        label=tags["oodbench.label"],
-        task="classification" if tags["oodbench.task"] == "classification" else "regression",
-        status=entry.status,
-        reason=tags.get("oodbench.error", ""),
-        trials=int(entry.params["trials"]),
-        seeds=int(entry.params["seeds"]),
-        failed_trainings=int(entry.metrics["failed_trainings"]),
-        fingerprint=tags["oodbench.fingerprint"],
-        information=tags["oodbench.information"],
-        notice=tags.get("oodbench.notice", ""),
-        test_fingerprint=tags.get("oodbench.test_fingerprint", ""),
-        ledger=_ledger(entry),
-        results=results,
-        selector=entry.params["selector"],
-        search=tags.get("oodbench.search", ""),
-        repeat_of=tags.get(REPEAT_OF, ""),
-        concluded=datetime.fromtimestamp(concluded / 1000, UTC).date().isoformat(),
-        versions=_named(VERSION, tags),
-        chosen=_named(CHOSEN, entry.params),
-        command=tags.get("oodbench.command", ""),
-        git_commit=tags.get("oodbench.git_commit", ""),
-        python=tags.get("oodbench.python", ""),
-    )
-
-
-def _ledger(entry: Entry) -> Ledger:
-    params, metrics = entry.params, entry.metrics
-    seconds = params.get("budget_seconds", "None")
-    return Ledger(
-        trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
-        search=params.get("search", "random"),
-        scheduler=params.get("scheduler", "none"),
-        budget_seconds=None if seconds == "None" else float(seconds),
-        trainings=int(metrics["trainings"]),
-        gradient_steps=int(metrics["gradient_steps"]),
-        row_visits=int(metrics["row_visits"]),
-        seconds=metrics["seconds"],
-        device=params["device"],
-    )
-
-
-def _named(prefix: str, values: Mapping[str, str]) -> dict[str, str]:
-    return {key.removeprefix(prefix): values[key] for key in sorted(values) if key.startswith(prefix)}
+        return read_study(run.info.run_id, entry, run.info.end_time, results)
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -13,7 +13,7 @@ from oodbench.board import Leaderboard, compile_leaderboard
 from oodbench.dataset import Task
 from oodbench.ledger import Ledger
 from oodbench.report.states import TILES
-from oodbench.tracking import StudyRecord
+from oodbench.studyrecord import StudyRecord
 
 METHODS = ["erm", "fdro", "irm", "eiil", "hrm", "kerhrm", "srm", "srm:released", "boosting", "mixup (mlp width=64)"]
 STATES = [state for state in TILES if state not in ("MA", "PR")]

@@ -15,7 +15,7 @@ from rich.console import Console
 from oodbench.board import compile_leaderboard
 from oodbench.report.tables import notes, render, rich_table
 from oodbench.study import ORACLE
-from oodbench.tracking import StudyRecord
+from oodbench.studyrecord import StudyRecord
 
 
 def record(

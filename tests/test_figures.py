@@ -17,7 +17,7 @@ from oodbench.errors import UserError
 from oodbench.report.drawing import COLORS, PAGE, looks_of
 from oodbench.report.figures import draw_accuracy_f1, draw_distribution, draw_states, gather, write_figures
 from oodbench.report.states import TILES
-from oodbench.tracking import StudyRecord
+from oodbench.studyrecord import StudyRecord
 
 Cli = Callable[..., Any]
 

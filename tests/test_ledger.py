@@ -20,7 +20,7 @@ from oodbench.ledger import Ledger
 from oodbench.plan import Request, plan
 from oodbench.registry import names
 from oodbench.report.tables import notes, render
-from oodbench.tracking import StudyRecord
+from oodbench.studyrecord import StudyRecord
 
 TINY = {"majority": 60, "minority": 20, "test_rows": 20}
 

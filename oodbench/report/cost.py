@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oodbench.board import Leaderboard
-    from oodbench.tracking import StudyRecord
+    from oodbench.studyrecord import StudyRecord
 
 WIDE = 10  # times the shortest: from there on a logarithmic axis
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oodbench.dataset import Task
-    from oodbench.tracking import StudyRecord
+    from oodbench.studyrecord import StudyRecord
 
 ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time

@@ -12,7 +12,7 @@ from oodbench.report.tables import has_interval, legend, texts_of, titles_of
 
 if TYPE_CHECKING:
     from oodbench.board import Leaderboard
-    from oodbench.tracking import StudyRecord
+    from oodbench.studyrecord import StudyRecord
 
 NOT_SAID = "–"
 WORDS = ("method", "told")  # columns that are no numbers

@@ -15,7 +15,7 @@ from oodbench.board import Leaderboard, Published, compile_leaderboard
 from oodbench.report.latex import latex_table
 from oodbench.report.tables import render
 from oodbench.study import ORACLE
-from oodbench.tracking import StudyRecord
+from oodbench.studyrecord import StudyRecord
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
