@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oodbench.commands import boards, compare, data, figures, plugins, run, stability, sync  # noqa: F401
+from oodbench.commands import boards, compare, data, figures, plugins, run, stability, sync  # noqa: F401  (they register)
 from oodbench.commands.terminal import app
 from oodbench.errors import OodbenchError
 

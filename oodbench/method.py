@@ -55,12 +55,16 @@ class TrainingRows:
 
     def copy(self) -> TrainingRows:
         """The same rows in memory of their own, read-only: whatever a method does to them, others keep theirs."""
-        copies = {"x": self.x.copy(), "y": self.y.copy()}
-        if self.environment is not None:
-            copies["environment"] = self.environment.copy()
-        for array in copies.values():
-            array.flags.writeable = False
-        return replace(self, **copies)  # type: ignore[arg-type]
+        copied = replace(
+            self,
+            x=self.x.copy(),
+            y=self.y.copy(),
+            environment=None if self.environment is None else self.environment.copy(),
+        )
+        for array in (copied.x, copied.y, copied.environment):
+            if array is not None:
+                array.flags.writeable = False
+        return copied
 
     def __len__(self) -> int:
         return len(self.y)

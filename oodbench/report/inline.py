@@ -28,14 +28,14 @@ DECIMALS = re.compile(r"(\d+\.\d{2})\d+")
 
 def inline_svg(figure: Figure, name: str, about: str) -> str:
     """The figure as an element of a page, named and described; its ids begin with the name."""
-    explained = figure.findobj(lambda artist: hasattr(artist, "explanations"))
+    explained: list[Any] = figure.findobj(lambda artist: hasattr(artist, "explanations"))
     for number, artist in enumerate(explained):
         artist.set_gid(f"explained-{number}")
     root = ElementTree.fromstring(as_bytes(figure, "svg"))
     _strip(root)
     groups = {element.get("id"): element for element in root.iter("g")}
     for number, artist in enumerate(explained):
-        _explain(groups[f"explained-{number}"], artist.explanations)  # type: ignore[attr-defined]
+        _explain(groups[f"explained-{number}"], artist.explanations)
     _rename(root, name)
     root.attrib |= {"role": "img", "aria-label": about, "style": f"aspect-ratio: {_ratio(root)}"}
     for size in ("width", "height", "version"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from oodbench.errors import Unreachable
 from oodbench.method import Method
@@ -14,9 +15,7 @@ ANSWER_SECONDS = 120
 
 def check_room(asked: Mapping[str, float]) -> None:
     """Ray would wait without end for a node that has what a pack asks for."""
-    import ray
-
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    nodes = [node["Resources"] for node in _alive()]
     if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes):
         return
     kinds = Counter(_amounts({name: node.get(name, 0) for name in ("CPU", "GPU")}) for node in nodes)
@@ -29,9 +28,7 @@ def check_room(asked: Mapping[str, float]) -> None:
 
 def count_room(asked: Mapping[str, float]) -> int:
     """How many packs the cluster can hold at a time, at least one."""
-    import ray
-
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    nodes = [node["Resources"] for node in _alive()]
     return max(1, sum(min(int(node.get(name, 0) / amount) for name, amount in asked.items()) for node in nodes))
 
 
@@ -45,11 +42,10 @@ def check_software(methods: Iterable[Method]) -> None:
     modules = sorted({type(method).__module__ for method in methods} - _travelling())
     here = inquire(COMPARED, modules)
     answers = {}
-    for node in ray.nodes():  # type: ignore[no-untyped-call]
-        if node["Alive"]:
-            there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            task = ray.remote(inquire).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
-            answers[task.remote(COMPARED, modules)] = node["NodeManagerAddress"]
+    for node in _alive():
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        task = ray.remote(inquire).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
+        answers[task.remote(COMPARED, modules)] = node["NodeManagerAddress"]
     differing = []
     for answer, address in answers.items():
         try:
@@ -66,6 +62,12 @@ def check_software(methods: Iterable[Method]) -> None:
         raise Unreachable(
             f"{differing[0]}{more}.\nInstall the same on every node, for example with the same constraints file."
         )
+
+
+def _alive() -> list[dict[str, Any]]:
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
 
 
 def _inquiry() -> Callable[[Sequence[str], Sequence[str]], dict[str, str]]:

@@ -26,7 +26,7 @@ _fetched: dict[str, list[bytes]] = {}
 def fault_in_sending(method: Method) -> str | None:
     """Why a method cannot travel to a worker, or None."""
     try:
-        cloudpickle.dumps(method)  # type: ignore[no-untyped-call]
+        _pickle(method)
     except Exception as error:
         return f"the method cannot be sent to a worker: {one_line(error)}"
     return None
@@ -37,9 +37,7 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     parts = {id(part): part for job in jobs for part in job.data.values()}
     places = {one: place for place, one in enumerate(parts)}
     pickled = [
-        cloudpickle.dumps(  # type: ignore[no-untyped-call]
-            (job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()})
-        )
+        _pickle((job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()}))
         for job in jobs
     ]
     # in a list, a reference is handed on as it is: Tune would fetch it for every trial
@@ -61,9 +59,17 @@ def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], thre
 
 def ship_study(study: Study) -> dict[str, Any]:
     """A study as parameters of the trainable."""
-    trained = (study.identity, study.method_name, study.method, study.setup, study.selector, study.seeds)
+    trained = (
+        study.identity,
+        study.method_name,
+        study.method,
+        study.setup,
+        study.selector,
+        study.seeds,
+        study.budget.repeat,
+    )
     return {
-        "study": cloudpickle.dumps(trained),  # type: ignore[no-untyped-call]
+        "study": _pickle(trained),
         "data": [ray.put(study.search_data(seed)) for seed in study.seeds],
     }
 
@@ -73,9 +79,9 @@ def train_configuration(
 ) -> None:
     """The Tune trainable: one configuration on all seeds, with a report at each rung."""
     prepare(threads)
-    identity, name, method, setup, selector, seeds = cloudpickle.loads(study)
+    identity, name, method, setup, selector, seeds, repeat = cloudpickle.loads(study)
     index, hparams = config["configuration"], config["hparams"]
-    trials = tuple(Trial(index, hparams, seed, training_entropy(name, index, seed)) for seed in seeds)
+    trials = tuple(Trial(index, hparams, seed, training_entropy(name, index, seed, repeat)) for seed in seeds)
     seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
     spent = PackResult([], [])
     for rung in rungs:
@@ -92,6 +98,11 @@ def train_configuration(
         tune.report({"pack": result, "score": score, "rung": rungs[-1] if result.failures else rung})
         if result.failures:  # more steps would not help, and it cannot be chosen
             return
+
+
+def _pickle(value: Any) -> bytes:
+    content: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return content
 
 
 def prepare(threads: int) -> None:
