@@ -34,8 +34,9 @@ def search_study(
     from ray.tune.schedulers import ASHAScheduler
 
     from oodbench.search.nodes import check_room, check_software, count_room
+    from oodbench.search.queues import ConfigurationQueue
     from oodbench.search.trainable import fault_in_sending, ship_study, train_configuration
-    from oodbench.search.tuning import ConfigurationQueue, Watch, tune_all
+    from oodbench.search.tuning import Watch, tune_all
 
     fault = fault_in_sending(study.method)
     if fault:
@@ -75,9 +76,11 @@ def search_study(
         proposals.learn(index, result)
         on_result(study.configuration_pack(index, hparams), result)
 
-    scheduler = None
-    if study.budget.scheduler == "asha":
-        scheduler = ASHAScheduler("rung", "score", "min", RUNGS[-1], RUNGS[0], REDUCTION)
+    def make_scheduler() -> Any:
+        if study.budget.scheduler != "asha":
+            return None
+        return ASHAScheduler("rung", "score", "min", RUNGS[-1], RUNGS[0], REDUCTION)
+
     seconds = math.inf if workers.trial_timeout is None else workers.trial_timeout * study.budget.seeds
     tune_all(
         train_configuration,
@@ -88,9 +91,8 @@ def search_study(
             "timed": seconds < math.inf or study.budget.seconds is not None,
         },
         resources,
-        search_alg=queue,
-        watch=Watch(note, give_up, lambda config: seconds, clock.start, deliver),
-        scheduler=scheduler,
+        Watch(note, give_up, lambda config: seconds, queue, clock.start, deliver),
+        make_scheduler,
     )
     if not queue.exhausted:
         raise Interrupted(f"stopped while searching {study.label}.")

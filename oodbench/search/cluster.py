@@ -33,7 +33,8 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
         return
     # ray.init mostly waits for its processes: meanwhile import what comes next
-    threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True).start()
+    importing = threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True)
+    importing.start()
     try:
         ray.init(
             address=address or "local",
@@ -47,6 +48,7 @@ def cluster(address: str | None) -> Iterator[None]:
             f"Ray at {where} did not answer: {said}\nStart it with `ray start --head`, or leave out --address."
         ) from None
     try:
+        importing.join()  # modules of ray.tune import each other: another thread would find them half-made
         yield
     finally:
         ray.shutdown()

@@ -34,8 +34,9 @@ class Job:
 def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, PackResult], None]) -> None:
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     from oodbench.search.nodes import check_room, check_software
+    from oodbench.search.queues import PackQueue
     from oodbench.search.trainable import fault_in_sending, ship, train_pack
-    from oodbench.search.tuning import RETRIES, OutOfMemory, PackQueue, Watch, tune_all
+    from oodbench.search.tuning import Watch, tune_all
 
     methods = {id(job.method): job.method for job in jobs}
     faults = {key: fault_in_sending(method) for key, method in methods.items()}
@@ -84,20 +85,11 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
         trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
         return math.inf if workers.trial_timeout is None else workers.trial_timeout * trials
 
-    for tries_left in reversed(range(RETRIES + 1)):
-        try:
-            tune_all(
-                train_pack,
-                {**ship(jobs), "threads": workers.threads, "timed": workers.trial_timeout is not None},
-                resources,
-                search_alg=queue,
-                watch=Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds),
-            )
-            break
-        except OutOfMemory:
-            if not tries_left:
-                raise
-            parts.clear()
-            queue = PackQueue(number for number in range(len(jobs)) if number not in finished)
+    tune_all(
+        train_pack,
+        {**ship(jobs), "threads": workers.threads, "timed": workers.trial_timeout is not None},
+        resources,
+        Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds, queue),
+    )
     if len(finished) < len(jobs):
         raise Interrupted(f"stopped with {len(finished)} of {len(jobs)} packs finished.")

@@ -29,7 +29,9 @@ class Nodes:
     def address(self) -> str:
         return f"{HOST}:{self.port}"
 
-    def start(self, name: str, cpus: int, environment: Mapping[str, str] | None = None) -> None:
+    def start(
+        self, name: str, cpus: int, environment: Mapping[str, str] | None = None, python: str | Path = sys.executable
+    ) -> None:
         """With `--block`, `ray start` stays, and its processes stay in its group."""
         place = ["--head", f"--port={self.port}", "--include-dashboard=false"]
         if self.groups:
@@ -37,7 +39,7 @@ class Nodes:
         else:
             place.append(f"--temp-dir={self.folder}")
         command = [
-            str(Path(sys.executable).with_name("ray")), "start", *place, f"--node-ip-address={HOST}",
+            str(python), "-m", "ray.scripts.scripts", "start", *place, f"--node-ip-address={HOST}",
             f"--num-cpus={cpus}", "--object-store-memory=100000000", "--disable-usage-stats", "--block",
         ]  # fmt: skip
         with (self.folder / f"{name}.log").open("wb") as log:
