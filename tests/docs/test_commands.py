@@ -1,0 +1,85 @@
+"""Every command, Python block and file of the documents, for real and in order, page by page in a folder of its own."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from exceptions import NOT_RUN, OWN_PLUGINS, SERVERS, SHORTER, entry
+from tally import Tally
+
+from documents import ROOT, Block, blocks, pages
+
+PAGES = [page for page in pages() if any(block.language in ("bash", "python", "toml") for block in blocks(page))]
+SECONDS = 240  # for a block
+PRELUDE = """
+set -euo pipefail
+until_it_answers() {  # start a server, and stop it when it has told its address and answers there
+    "$@" 2> server.log & local server=$!
+    until grep -q http server.log; do kill -0 "$server"; sleep 0.2; done
+    python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1])' "$(grep -o 'http[^#]*' server.log)"
+    kill -INT "$server"; wait "$server"
+}
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_says_works(
+    page: str, tmp_path: Path, surroundings: dict[str, str], free_port: int, tally: Tally
+) -> None:
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for block in blocks(page):
+        if block.title:
+            assert (tmp_path / block.title).parent.is_dir(), f"{block}: nothing made the folder of {block.title}"
+            (tmp_path / block.title).write_text(block.text)
+            tally.ran["files"] += 1
+        elif block.language == "python":
+            (tmp_path / "block.py").write_text(block.text)
+            run(block, ["python block.py"], tmp_path, surroundings)
+            tally.ran["Python blocks"] += 1
+        elif block.language == "bash":
+            commands = [as_run(command, page, free_port, tally) for command in block.commands()]
+            run(block, [command for command in commands if command], tmp_path, surroundings)
+        else:
+            raise AssertionError(f"{block}: nobody knows what to do with a block of {block.language!r}")
+
+
+def as_run(command: str, page: str, port: int, tally: Tally) -> str:
+    """The command with what the tables of exceptions append, or nothing if it cannot be run."""
+    if refused := entry(NOT_RUN, command):
+        checked = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+        tally.not_run[command] = refused[1]
+        tally.used.add(refused[0])
+        return ""
+    tally.ran["commands"] += 1
+    if shorter := entry(SHORTER, command):
+        tally.used.add(shorter[0])
+        command = f"{command} {shorter[1].format(port=port)}"
+    if command.startswith("oodbench run") and "--address" not in command and page not in OWN_PLUGINS:
+        command += " --address auto"
+    if server := next((server for server in SERVERS if command.startswith(server)), None):
+        tally.used.add(server)
+        command = f"until_it_answers {command}"
+    return command
+
+
+def run(block: Block, commands: list[str], folder: Path, environment: dict[str, str]) -> None:
+    """A block is one script: what a line sets, the next may use."""
+    lines = [line for command in commands for line in (f"echo + {shlex.quote(command)}", command)]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join([PRELUDE, *lines])],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS, cwd=folder, env=environment,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{block} ended with {done.returncode}:\n{done.stdout[-4000:]}"
+
+
+def test_no_exception_is_left_over(tally: Tally) -> None:
+    if not tally.ran:
+        pytest.skip("no page was run before this")
+    stale = {part for part, _ in (*NOT_RUN, *SHORTER)} - tally.used
+    assert not stale, f"no command needs these exceptions: {sorted(stale)}"
