@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -20,7 +22,7 @@ until_it_answers() {  # start a server, and stop it when it has told its address
     "$@" 2> server.log & local server=$!
     until grep -q http server.log; do kill -0 "$server"; sleep 0.2; done
     python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1])' "$(grep -o 'http[^#]*' server.log)"
-    kill -INT "$server"; wait "$server"
+    kill "$server"; wait "$server"
 }
 """
 
@@ -70,12 +72,18 @@ def as_run(command: str, page: str, port: int, tally: Tally) -> str:
 def run(block: Block, commands: list[str], folder: Path, environment: dict[str, str]) -> None:
     """A block is one script: what a line sets, the next may use."""
     lines = [line for command in commands for line in (f"echo + {shlex.quote(command)}", command)]
-    done = subprocess.run(
+    shell = subprocess.Popen(
         ["bash", "-c", "\n".join([PRELUDE, *lines])],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS, cwd=folder, env=environment,
-        check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment,
+        start_new_session=True,
     )  # fmt: skip
-    assert done.returncode == 0, f"{block} ended with {done.returncode}:\n{done.stdout[-4000:]}"
+    try:
+        said, _ = shell.communicate(timeout=SECONDS)
+    finally:
+        if shell.poll() is None:  # it hangs: end what it started, too
+            os.killpg(shell.pid, signal.SIGTERM)
+            shell.wait(timeout=20)
+    assert shell.returncode == 0, f"{block} ended with {shell.returncode}:\n{said[-4000:]}"
 
 
 def test_no_exception_is_left_over(tally: Tally) -> None:
