@@ -5,8 +5,10 @@ A command that no table names is run as it is written. An entry that no command 
 
 from __future__ import annotations
 
-OWN_PLUGINS = ("docs/method.md", "docs/dataset.md", "docs/index.md")
-"""Their runs start a Ray of their own: as most users do, and so that it knows what was just installed."""
+OWN_RAY = ("docs/method.md", "docs/dataset.md")
+"""Their runs start a Ray of their own, as those of most users: it knows what was just installed. So do Python blocks.
+
+All others get `--address auto` and share one Ray."""
 
 SHORTER = [  # (what the command begins with or has, options that are appended): the first that fits
     ("oodbench run --suite", "--trials 1 --seeds 1 --method erm --dataset selection_bias"),
@@ -15,7 +17,7 @@ SHORTER = [  # (what the command begins with or has, options that are appended):
     ("--trials 8 --seeds 3", "--set-training steps=20"),
     ("--repeats 3", "--repeats 2 --trials 2 --seeds 2 --set-training steps=20"),
     ("oodbench run", "--trials 2 --seeds 2 --set-training steps=20"),
-    ("oodbench ui", "--port {port}"),
+    ("oodbench ui", "--port 5077"),
     ("pip install -e", "--no-deps --no-index --no-build-isolation --quiet"),
     ("python docs/picture.py", "docs/../leaderboards/acs_travel_2024/page/index.html board.png"),
 ]

@@ -6,16 +6,21 @@ import os
 import shlex
 import signal
 import subprocess
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pytest
-from exceptions import NOT_RUN, OWN_PLUGINS, SERVERS, SHORTER, entry
+from exceptions import NOT_RUN, OWN_RAY, SERVERS, SHORTER, entry
 from tally import Tally
 
-from documents import ROOT, Block, blocks, pages
+from documents import Block, blocks, pages
+
+if TYPE_CHECKING:
+    from conftest import Place
 
 PAGES = [page for page in pages() if any(block.language in ("bash", "python", "toml") for block in blocks(page))]
-SECONDS = 240  # for a block
+SECONDS = 400  # for a block
 PRELUDE = """
 set -euo pipefail
 until_it_answers() {  # start a server, and stop it when it has told its address and answers there
@@ -27,29 +32,39 @@ until_it_answers() {  # start a server, and stop it when it has told its address
 """
 
 
+@pytest.fixture(scope="module")
+def done(make_place: Callable[[], Place], tally: Tally) -> Iterator[dict[str, Future[None]]]:
+    """What becomes of each page: two at a time, since commands mostly start and import on one core."""
+    places = {page: make_place() for page in PAGES}
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        yield {page: pool.submit(follow, page, places[page], tally) for page in PAGES}
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_says_works(
-    page: str, tmp_path: Path, surroundings: dict[str, str], free_port: int, tally: Tally
-) -> None:
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+def test_what_a_page_says_works(page: str, done: dict[str, Future[None]]) -> None:
+    done[page].result()
+
+
+def follow(page: str, place: Place, tally: Tally) -> None:
+    """Do all that a page says, in order."""
     for block in blocks(page):
         if block.title:
-            assert (tmp_path / block.title).parent.is_dir(), f"{block}: nothing made the folder of {block.title}"
-            (tmp_path / block.title).write_text(block.text)
+            file = place.folder / block.title
+            assert file.parent.is_dir(), f"{block}: nothing made the folder of {block.title}"
+            file.write_text(block.text)
             tally.ran["files"] += 1
         elif block.language == "python":
-            (tmp_path / "block.py").write_text(block.text)
-            run(block, ["python block.py"], tmp_path, surroundings)
+            (place.folder / "block.py").write_text(block.text)
+            run(block, ["python block.py"], place)
             tally.ran["Python blocks"] += 1
         elif block.language == "bash":
-            commands = [as_run(command, page, free_port, tally) for command in block.commands()]
-            run(block, [command for command in commands if command], tmp_path, surroundings)
+            commands = [as_run(command, page, tally) for command in block.commands()]
+            run(block, [command for command in commands if command], place)
         else:
             raise AssertionError(f"{block}: nobody knows what to do with a block of {block.language!r}")
 
 
-def as_run(command: str, page: str, port: int, tally: Tally) -> str:
+def as_run(command: str, page: str, tally: Tally) -> str:
     """The command with what the tables of exceptions append, or nothing if it cannot be run."""
     if refused := entry(NOT_RUN, command):
         checked = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True, check=False)
@@ -60,8 +75,8 @@ def as_run(command: str, page: str, port: int, tally: Tally) -> str:
     tally.ran["commands"] += 1
     if shorter := entry(SHORTER, command):
         tally.used.add(shorter[0])
-        command = f"{command} {shorter[1].format(port=port)}"
-    if command.startswith("oodbench run") and "--address" not in command and page not in OWN_PLUGINS:
+        command = f"{command} {shorter[1]}"
+    if command.startswith("oodbench run") and "--address" not in command and page not in OWN_RAY:
         command += " --address auto"
     if server := next((server for server in SERVERS if command.startswith(server)), None):
         tally.used.add(server)
@@ -69,12 +84,13 @@ def as_run(command: str, page: str, port: int, tally: Tally) -> str:
     return command
 
 
-def run(block: Block, commands: list[str], folder: Path, environment: dict[str, str]) -> None:
+def run(block: Block, commands: list[str], place: Place) -> None:
     """A block is one script: what a line sets, the next may use."""
     lines = [line for command in commands for line in (f"echo + {shlex.quote(command)}", command)]
     shell = subprocess.Popen(
         ["bash", "-c", "\n".join([PRELUDE, *lines])],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=place.folder,
+        env=place.environment,
         start_new_session=True,
     )  # fmt: skip
     try:
