@@ -26,7 +26,7 @@ SERVERS = ["oodbench ui"]
 """They run until they are stopped: they are, as soon as they answer."""
 
 INSTALLS = "installs everything from a package index; tox did so before this test"
-CENSUS = "downloads from the Census Bureau; tests/datasets/test_census.py fetches from servers and folders of its own"
+CENSUS = "downloads from the Census Bureau; tests/datasets/test_census.py fetches from a server of its own"
 NO_CLUSTER = "there is no such cluster here; its oodbench commands are parsed, the script's grammar is checked"
 MINUTES = "takes long and has a tox environment of its own"
 
@@ -39,6 +39,7 @@ NOT_RUN = [  # (what the command begins with or has, why)
     (".venv/bin/pip install", INSTALLS),
     (".venv/bin/pytest", "the tests: the gate runs them"),
     ("tox -e paper", MINUTES),
+    ("--from /media/usb", "there is no such disk; tests/datasets/test_census.py takes files from folders"),
     ("oodbench data fetch", CENSUS),
     ("leaderboards/acs_travel_2024/suite.toml", "needs the census files of 2024; tox -e acs runs it"),
     ("ray up", NO_CLUSTER),

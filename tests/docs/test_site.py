@@ -1,4 +1,4 @@
-"""The built site asks nothing of the network and has what it should. `mkdocs build --strict` makes it, which tox runs."""
+"""The built site, which tox makes before: it asks nothing of the network and has what it should."""
 
 from __future__ import annotations
 
