@@ -25,6 +25,9 @@ SHORTER = [  # (what the command begins with or has, options that are appended):
 SERVERS = ["oodbench ui"]
 """They run until they are stopped: they are, as soon as they answer."""
 
+NEEDS = {"python docs/picture.py": "chromedriver"}
+"""Programs that not every machine has: without them the command is not run, and said to be so."""
+
 INSTALLS = "installs everything from a package index; tox did so before this test"
 CENSUS = "downloads from the Census Bureau; tests/datasets/test_census.py fetches from a server of its own"
 NO_CLUSTER = "there is no such cluster here; its oodbench commands are parsed, the script's grammar is checked"

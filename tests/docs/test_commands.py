@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from exceptions import NOT_RUN, OWN_RAY, SERVERS, SHORTER, entry
+from exceptions import NEEDS, NOT_RUN, OWN_RAY, SERVERS, SHORTER, entry
 from tally import Tally
 
 from documents import Block, blocks, pages
@@ -66,7 +67,8 @@ def follow(page: str, place: Place, tally: Tally) -> None:
 
 def as_run(command: str, page: str, tally: Tally) -> str:
     """The command with what the tables of exceptions append, or nothing if it cannot be run."""
-    if refused := entry(NOT_RUN, command):
+    lacking = [(part, f"needs {tool}") for part, tool in NEEDS.items() if shutil.which(tool) is None]
+    if refused := entry([*NOT_RUN, *lacking], command):
         checked = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stderr
         tally.not_run[command] = refused[1]
@@ -105,5 +107,5 @@ def run(block: Block, commands: list[str], place: Place) -> None:
 def test_no_exception_is_left_over(tally: Tally) -> None:
     if not tally.ran:
         pytest.skip("no page was run before this")
-    stale = {part for part, _ in (*NOT_RUN, *SHORTER)} - tally.used
+    stale = {part for part, _ in (*NOT_RUN, *SHORTER)} - tally.used - NEEDS.keys()
     assert not stale, f"no command needs these exceptions: {sorted(stale)}"
