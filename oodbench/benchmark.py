@@ -31,7 +31,13 @@ MOST_REPEATS = 100
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run came to. Everything in it is read back from the record, or from the outbox while that is away."""
+    """What a run came to. Everything in it is read back from the record, or from the outbox while that is away.
+
+    Examples:
+        >>> result = oodbench.run("erm", "selection_bias")
+        >>> result.results().query("chosen and part == 'test'")
+        >>> result.write_figures("figures", format="pdf")
+    """
 
     studies: list[Study]
     failures: dict[str, str]  # study label @ setting -> why it has no result
@@ -117,10 +123,41 @@ def run(
 ) -> Result:
     """Tune every method on every dataset with the same budget, open the test environments once, and record it all.
 
-    With `repeats` the whole search is done so often, on the same data, and the board has the spread over searches.
-    With `price` the same search is done again with the oracle's choice, to tell what choosing on validation data costs.
+    Called again it continues what was stopped, and does not run again what is recorded.
 
-    >>> oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9}).leaderboard()
+    Args:
+        methods: Names, `"srm:released"` for a preset, or classes; one or several.
+        dataset: Names or classes; one or several.
+        settings: Of the dataset.
+        model: The model family, instead of the dataset's: `"linear"` or `"mlp"`.
+        model_settings: Of the model family, such as `{"width": (20, 10)}`.
+        training: Of the recipe, such as `{"steps": 500}`.
+        fix: Hyper-parameters not to search, or the only values to try: `{"alpha0": 0.1, "irm.penalty": [1, 10]}`.
+        trials: Configurations for each method; the first is its defaults.
+        seeds: Data seeds on which every configuration is trained.
+        seed: The first seed, of the data and of the search.
+        selector: How validation scores choose: `"mean"`, `"worst"`, or `"oracle"`, which looks at test data.
+        search: Who proposes: `"random"` or `"optuna"`.
+        scheduler: Who stops poor trainings early: `"none"` or `"asha"`.
+        budget: Time for each method, `"10m"` or seconds; `trials` is then the most.
+        repeats: Whole searches to do, on the same data: the board has their spread.
+        price: Search again with the oracle's choice, to tell what choosing on validation data costs.
+        device: `"auto"`, `"cpu"` or `"cuda"`.
+        address: A running Ray cluster; otherwise Ray is started, and stopped.
+        cpus_per_pack: CPUs, and torch threads, of a pack.
+        gpus_per_pack: GPUs of a pack, or a share of one.
+        trial_timeout: How long one training may take, `"10m"` or seconds; longer ones fail.
+        tracking_uri: An MLflow server, instead of the record in `directory`.
+        directory: Where the record and unfinished work live.
+        fresh: Run again what is finished or half-finished.
+        progress: Who is told how it goes.
+
+    Returns:
+        What it came to. Studies that failed are in its `failures`; the others have their results.
+
+    Examples:
+        >>> result = oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9})
+        >>> result.leaderboard().frame()
     """
     if not 1 <= repeats <= MOST_REPEATS:
         raise UserError(f"--repeats must be 1 to {MOST_REPEATS}, not {repeats}.")
@@ -164,10 +201,21 @@ def leaderboard(
     tracking_uri: str | None = None,
     directory: str | Path = DIRECTORY,
 ) -> Leaderboard:
-    """The leaderboard of a dataset setting, from everything the record has on it, or has with so many trials and seeds.
+    """The leaderboard of a dataset setting, from everything the record has on it: of each method the newest study.
 
-    Studies that differ in budget or data are shown together only if `mixed`. Tiers and intervals are about other
-    training draws, or with `over="environments"` about other environments.
+    Args:
+        dataset: Its name.
+        settings: Of the dataset.
+        stability: Add how stable the chosen models are among sub-populations.
+        over: What tiers and intervals are about: other training draws (`"seeds"`) or other `"environments"`.
+        trials: Only studies with so many trials.
+        seeds: Only studies with so many seeds.
+        mixed: Show studies that differ in budget or data together, marked; otherwise they are refused.
+        tracking_uri: An MLflow server, instead of the record in `directory`.
+        directory: Where the record is.
+
+    Examples:
+        >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True).frame()
     """
     setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory), trials, seeds)
     return compile_leaderboard(setting, records, stability=stability, over=over, mixed=mixed)

@@ -90,6 +90,13 @@ NOTHING_COMPARED = Tiers(None, 0, 0)
 
 @dataclass(frozen=True)
 class Leaderboard:
+    """The methods on one dataset setting, and how they stand.
+
+    Examples:
+        >>> board = oodbench.leaderboard("selection_bias")
+        >>> board.frame()[["method", "tier", "mean_error", "mean_error_low", "mean_error_high"]]
+    """
+
     setting: str
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)

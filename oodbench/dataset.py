@@ -23,7 +23,11 @@ TASKS = get_args(Task)
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """Rows from one distribution. The arrays are read-only from here on."""
+    """Rows from one distribution. The arrays are read-only from here on.
+
+    Examples:
+        >>> Environment("NY", x=np.zeros((100, 3)), y=np.zeros(100))
+    """
 
     name: str
     x: NDArray[np.float64]  # [row, feature]
@@ -72,10 +76,30 @@ class Dataset(ABC):
     selection has been written down.
 
     `task` and `classes` are plain values of the class, or properties where they depend on the settings.
+
+    Examples:
+        >>> @dataclass(frozen=True)
+        ... class Noise(Dataset):
+        ...     task = "regression"
+        ...     rows: int = setting(100, "rows of each environment")
+        ...
+        ...     def train(self, seed):
+        ...         return [self._draw(self.rng(seed, "train"))]
+        ...
+        ...     def validation(self, seed):
+        ...         return [self._draw(self.rng(seed, "validation"))]
+        ...
+        ...     def test(self, seed):
+        ...         return [self._draw(self.rng(seed, "test"))]
+        ...
+        ...     def _draw(self, rng):
+        ...         return Environment("noise", rng.normal(size=(self.rows, 3)), rng.normal(size=self.rows))
     """
 
     model: ClassVar[Model] = Linear()
+    """The model family of methods here, unless the user says otherwise."""
     recipe: ClassVar[Recipe] = Recipe()
+    """How they train."""
     tiny: ClassVar[Mapping[str, Any]] = {}
     """Settings that make the dataset small enough for a test."""
     files: ClassVar[DataFiles | None] = None
@@ -83,10 +107,12 @@ class Dataset(ABC):
 
     @property
     @abstractmethod
-    def task(self) -> Task: ...
+    def task(self) -> Task:
+        """`"regression"` or `"classification"`."""
 
     @property
     def classes(self) -> int:
+        """How many, for classification; y is 0, 1, ..."""
         return 2
 
     @property
@@ -115,13 +141,16 @@ class Dataset(ABC):
         return {}
 
     @abstractmethod
-    def train(self, seed: int) -> Sequence[Environment]: ...
+    def train(self, seed: int) -> Sequence[Environment]:
+        """The known groups of the training rows, or one environment."""
 
     @abstractmethod
-    def validation(self, seed: int) -> Sequence[Environment]: ...
+    def validation(self, seed: int) -> Sequence[Environment]:
+        """What configurations are chosen by."""
 
     @abstractmethod
-    def test(self, seed: int) -> Sequence[Environment]: ...
+    def test(self, seed: int) -> Sequence[Environment]:
+        """What the chosen configuration is held against, once. In a search worker this raises."""
 
     def rng(self, seed: int, part: str) -> np.random.Generator:
         """A generator for one part of the data; parts do not share a stream."""

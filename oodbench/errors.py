@@ -25,6 +25,11 @@ from difflib import get_close_matches
 
 
 class OodbenchError(Exception):
+    """What oodbench raises on purpose: what was wrong, and what to do, in two lines.
+
+    `oodbench.errors` has the tree below it. Errors of the user have exit code 2 on the command line.
+    """
+
     exit_code = 1
 
 

@@ -25,7 +25,11 @@ INFORMATION = frozenset({"environments"})
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """The training rows of one seed, as a method sees them."""
+    """The training rows of one seed, as a method sees them: read-only, and its own.
+
+    Examples:
+        >>> mean = train.x[train.environment == 0].mean(0)
+    """
 
     x: NDArray[np.float64]  # [row, feature]
     y: NDArray[Any]  # [row]
@@ -73,11 +77,18 @@ class TrainingRows:
 class Predictor(Protocol):
     """Anything with `predict`: values for regression, class numbers for classification. [row] -> [row]
 
-    A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error. One that
-    `GivesOutputs` says more of a row than its class.
+    A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error. A classifier
+    may have `outputs(x)` too: a logit, score or probability per class, [row, class].
+
+    Examples:
+        >>> class Mean:
+        ...     def predict(self, x):
+        ...         return np.zeros(len(x))
     """
 
-    def predict(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
+    def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
+        """What it says of each row."""
+        ...
 
 
 @runtime_checkable
@@ -100,7 +111,11 @@ class Storable(Protocol):
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them."""
+    """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them.
+
+    Examples:
+        >>> presets = {"released": Preset("The authors' code.", fix={"penalty": 10.0}, training={"steps": 300})}
+    """
 
     about: str
     fix: Mapping[str, Fixed] = field(default_factory=dict)
@@ -109,23 +124,37 @@ class Preset:
 
 
 class Method:
-    """A method with `fit`: anything that turns training rows into a predictor, trees and foreign estimators alike."""
+    """A method with `fit`: anything that turns training rows into a predictor, trees and foreign estimators alike.
+
+    Examples:
+        >>> class Boosting(Method):
+        ...     tasks = ("classification",)
+        ...     space = {"max_depth": Integer(2, 8, default=4)}
+        ...
+        ...     def fit(self, train, hparams, seed):
+        ...         return HistGradientBoostingClassifier(random_state=seed % 2**32, **hparams).fit(train.x, train.y)
+    """
 
     needs: ClassVar[set[str] | frozenset[str]] = frozenset()
     """Information without which it cannot train: {"environments"}."""
     uses: ClassVar[set[str] | frozenset[str]] = frozenset()
     """Hyper-parameters it takes from the dataset's facts where those tell them, rather than search."""
     tasks: ClassVar[tuple[Task, ...]] = ("regression", "classification")
+    """What it can do."""
     space: ClassVar[Mapping[str, Dimension]] = {}
+    """Hyper-parameters: each a word, with its range and default."""
     presets: ClassVar[Mapping[str, Preset]] = {}
+    """Settings that belong together, by name."""
 
     def search_space(self) -> Space:
+        """All that is searched or can be fixed."""
         return self.space
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         """Raise InvalidSetting if it cannot train on such rows with the hyper-parameters that are not searched."""
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
+        """Train once, with all chance from `seed`."""
         raise NotImplementedError(f"{type(self).__name__} defines neither fit nor fit_pack")
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> list[Predictor]:
@@ -145,16 +174,27 @@ class LossMethod(Method):
     """A method given by its loss: no loop, no optimizer, no device, no logging.
 
     `loss` sees all trials of a pack at once and returns one number per trial.
+
+    Examples:
+        >>> class VREx(LossMethod):
+        ...     needs = {"environments"}
+        ...     space = {"penalty": LogUniform(1e-1, 1e3, default=10.0)}
+        ...
+        ...     def loss(self, rows, hp):
+        ...         risks = rows.risk(rows.environments)  # [trial, environment]
+        ...         return risks.mean(-1) + hp.penalty * risks.var(-1)
     """
 
     common: ClassVar[Mapping[str, Dimension]] = {
         "learning_rate": LogUniform(1e-3, 1e-1, default=1e-2),
         "weight_decay": Choice(0.0, 1e-4, 1e-3, 1e-2),
     }
+    """Hyper-parameters of all loss methods."""
     gate_noise: ClassVar[float] = 0.0
     """Above 0, each feature passes a stochastic gate of so much noise, trained along: `rows.gates`."""
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
+        """What a gradient step makes smaller: one number per trial, [trial]."""
         raise NotImplementedError(f"{type(self).__name__} does not define loss")
 
     def explores_at(self, step: int, hp: Hparams) -> bool:
@@ -181,7 +221,11 @@ class LossMethod(Method):
 
 
 class Hparams:
-    """Hyper-parameters of a pack: `hp.alpha0` is a tensor [trial]; texts and options are plain values."""
+    """Hyper-parameters of a pack: `hp.alpha0` is a tensor [trial]; texts and options are plain values.
+
+    Examples:
+        >>> penalty = hp.penalty * risks.var(-1) if hp.variant == "squared" else hp.penalty * risks.std(-1)
+    """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.__dict__.update(values)
@@ -192,7 +236,11 @@ class Hparams:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of one gradient step, for all trials of a pack."""
+    """The rows of one gradient step, for all trials of a pack.
+
+    Examples:
+        >>> worst = rows.risk(rows.environments).amax(-1)  # [trial]
+    """
 
     losses: Tensor  # [trial, row]
     outputs: Tensor  # [trial, output, row]

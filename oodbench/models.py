@@ -114,7 +114,11 @@ def _layer(piece: Tensor, activation: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Linear(Model):
-    """A linear model."""
+    """A linear model.
+
+    Examples:
+        >>> model = Linear(intercept=False)
+    """
 
     name = "linear"
     intercept: bool = setting(True, "whether there is a constant term")
@@ -130,7 +134,11 @@ class Linear(Model):
 
 @dataclass(frozen=True)
 class Mlp(Model):
-    """A multi-layer perceptron with relu units."""
+    """A multi-layer perceptron with relu units.
+
+    Examples:
+        >>> model = Mlp(width=(20, 10))
+    """
 
     name = "mlp"
     width: tuple[int, ...] = setting((64,), "units of each hidden layer, e.g. 64 or 20,10")

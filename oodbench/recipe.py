@@ -16,6 +16,12 @@ LARGE_BATCH = 2_048
 
 @dataclass(frozen=True)
 class Recipe:
+    """How loss methods train: `--set-training`, and a dataset's `recipe`.
+
+    Examples:
+        >>> recipe = Recipe(steps=500, optimizer="sgd", batch=256)
+    """
+
     steps: int = setting(2000, "gradient steps of one training")
     optimizer: Literal["adam", "sgd"] = setting("adam", "sgd has momentum 0.9")
     batch: int = setting(0, f"rows a step; 0 takes all rows, or {LARGE_BATCH} where there are over {LARGE}")

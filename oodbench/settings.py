@@ -22,6 +22,9 @@ def setting(default: Any, help: str, name: str = "", *, named: bool = True) -> A
 
     The user knows it by the name of the field, or by `name` where a field cannot have it: Dataset.train is a method.
     A setting that is not `named` is left out of the names of results: the dataset's `variant` says what it came to.
+
+    Examples:
+        >>> rows: int = setting(1000, "rows of each environment")
     """
     return dataclasses.field(default=default, metadata={"help": help, "name": name, "named": named})
 

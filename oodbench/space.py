@@ -57,6 +57,12 @@ class _Range(Dimension):
 
 
 class Uniform(_Range):
+    """Numbers between two ends, both included.
+
+    Examples:
+        >>> space = {"dropout": Uniform(0.0, 0.5, default=0.1)}
+    """
+
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.uniform(self.low, self.high))
 
@@ -65,7 +71,11 @@ class Uniform(_Range):
 
 
 class LogUniform(_Range):
-    """Uniform on the log scale."""
+    """Uniform on the log scale: for what spans orders of magnitude.
+
+    Examples:
+        >>> space = {"penalty": LogUniform(1e-3, 1e1, default=0.1)}
+    """
 
     def __post_init__(self) -> None:
         if not self.low > 0:
@@ -80,7 +90,11 @@ class LogUniform(_Range):
 
 
 class Integer(_Range):
-    """Whole numbers."""
+    """Whole numbers between two ends, both included.
+
+    Examples:
+        >>> space = {"clusters": Integer(2, 5, default=2)}
+    """
 
     def draw(self, rng: np.random.Generator) -> int:
         return int(rng.integers(int(self.low), int(self.high), endpoint=True))
@@ -96,7 +110,11 @@ class Integer(_Range):
 
 
 class Choice(Dimension):
-    """One of a few values; the first is the default unless said otherwise."""
+    """One of a few values; the first is the default unless said otherwise.
+
+    Examples:
+        >>> space = {"anneal": Choice(0, 100, 500, default=100)}
+    """
 
     def __init__(self, *values: Value, default: Value | None = None) -> None:
         if not values:
@@ -121,7 +139,11 @@ class Choice(Dimension):
 
 
 class Option(Choice):
-    """A variant of the method. Never searched: it stays at its default unless the user fixes it."""
+    """A variant of the method. Never searched: it stays at its default unless the user fixes it.
+
+    Examples:
+        >>> space = {"divergence": Option("cvar", "chi_square")}
+    """
 
     searched = False
 

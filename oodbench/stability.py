@@ -85,12 +85,24 @@ def distributional_stability(predictor: Predictor, environment: Environment, alp
 
     A sub-population may be chosen by its noise, so that even the true model is not at zero: Gaussian noise alone has
     2.13 at alpha0 = 0.1, in a narrow band. Compare models on the same rows, rather than one with zero.
+
+    Args:
+        predictor: Anything with `predict`; a classifier's `outputs` are used where it has them.
+        environment: The rows. Float y is regression, whole y classes.
+        alpha0: The smallest share of the rows that a sub-population may be, in (0, 0.5].
+
+    Examples:
+        >>> distributional_stability(model, Environment("mine", x, y), alpha0=0.1)
     """
     return worst_subpopulation(predictor, environment, alpha0).divergence
 
 
 def worst_subpopulation(predictor: Predictor, environment: Environment, alpha0: float = ALPHA0) -> Subpopulation:
-    """The sub-population at which the distributional stability is attained. Float y is regression, whole y classes."""
+    """The sub-population at which the distributional stability is attained; arguments are the same.
+
+    Examples:
+        >>> worst_subpopulation(model, rows).share
+    """
     shares = shares_from(alpha0, len(environment))
     with _one_thread():
         reference = np.full(len(environment), 1 / len(environment))
@@ -102,7 +114,11 @@ def worst_subpopulation(predictor: Predictor, environment: Environment, alpha0: 
 
 
 def ood_stability(predictor: Predictor, train: Environment, test: Environment) -> float:
-    """ODS: KL(P_test(Y | phi) || P_train(Y | phi)), with the mechanisms of the two environments."""
+    """ODS: KL(P_test(Y | phi) || P_train(Y | phi)), with the mechanisms of the two environments.
+
+    Examples:
+        >>> ood_stability(model, train=Environment("MA", x, y), test=Environment("NY", other_x, other_y))
+    """
     with _one_thread():
         both = Environment("both", np.concatenate([train.x, test.x]), np.concatenate([train.y, test.y]))
         of_train = np.concatenate([np.full(len(train), 1 / len(train)), np.zeros(len(test))])
@@ -114,7 +130,11 @@ def ood_stability(predictor: Predictor, train: Environment, test: Environment) -
 def describe(
     predictor: Predictor, environment: Environment, part: Subpopulation, columns: Sequence[str] | None = None
 ) -> Description:
-    """The sub-population against the rest: rows, errors, y and columns."""
+    """The sub-population against the rest: rows, errors, y and columns.
+
+    Examples:
+        >>> describe(model, rows, worst_subpopulation(model, rows), ["age", "income"]).columns[0]
+    """
     names = columns if columns is not None else [f"x{index + 1}" for index in range(environment.x.shape[1])]
     predicted = np.asarray(predictor.predict(environment.x))
     if environment.y.dtype.kind == "f":

@@ -62,7 +62,12 @@ class BoardResult:
 
 @dataclass(frozen=True, eq=False)
 class SuiteResult:
-    """What a suite came to in one mode. Everything in it is read back from the record."""
+    """What a suite came to in one mode. Everything in it is read back from the record.
+
+    Examples:
+        >>> result = oodbench.run_suite("paper", methods=["erm"])
+        >>> result.boards[0].leaderboards[0].frame()
+    """
 
     suite: Suite
     mode: Mode
@@ -78,6 +83,7 @@ class SuiteResult:
 
     @cached_property
     def boards(self) -> list[BoardResult]:
+        """The suite's boards in their order, each with its `leaderboards`, or the `points` of a curve."""
         return [self._board(board) for board in self.suite.boards]
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -139,9 +145,16 @@ def run_suite(
     progress: Progress | None = None,
     **asked: Unpack[Asked],
 ) -> SuiteResult:
-    """Run every study of a suite, by name or by the path of its file, as one search; or of some of its methods.
+    """Run every study of a suite as one search. What is not told here is as for `oodbench.run`.
 
-    >>> oodbench.run_suite("paper", mode="fair", methods=["erm", "fdro"]).write("boards")
+    Args:
+        name: A suite that comes along, or the path of a file.
+        mode: One of its modes, instead of its default.
+        **asked: `methods` and `datasets` narrow it; `trials`, `seeds`, `seed`, `selector` and `device` are for all;
+            `mixed` shows unequal budgets together.
+
+    Examples:
+        >>> oodbench.run_suite("paper", mode="fair", methods=["erm", "fdro"]).write("boards")
     """
     overrides = Overrides(**asked)
     suite, chosen, parts = _expand(name, mode, overrides)
@@ -162,7 +175,13 @@ def suite_leaderboards(
     directory: str | Path = DIRECTORY,
     **asked: Unpack[Asked],
 ) -> SuiteResult:
-    """The boards of a suite from what the record has of exactly these studies, without running anything."""
+    """The boards of a suite from what the record has of exactly these studies, without running anything.
+
+    Arguments are those of `oodbench.run_suite`, with the budget of the run if it had one of its own.
+
+    Examples:
+        >>> oodbench.suite_leaderboards("paper", methods=["erm", "fdro"]).write_page("page")
+    """
     from oodbench.search import resolve_device
     from oodbench.tracking import Record
 

@@ -36,13 +36,23 @@ Check = tuple[str, Callable[[], None]]
 
 
 def check_method(cls: type[Method]) -> None:
-    """Raise AssertionError, with the reason, unless the method can be used by the harness."""
+    """Raise AssertionError, with the reason, unless the method can be used by the harness.
+
+    Examples:
+        >>> def test_my_method():
+        ...     check_method(MyMethod)
+    """
     for _, check in method_checks(cls):
         check()
 
 
 def check_dataset(cls: type[Dataset]) -> None:
-    """Raise AssertionError, with the reason, unless the dataset can be used by the harness."""
+    """Raise AssertionError, with the reason, unless the dataset can be used by the harness.
+
+    Examples:
+        >>> def test_my_dataset():
+        ...     check_dataset(MyDataset)
+    """
     for _, check in dataset_checks(cls):
         check()
 

@@ -77,16 +77,26 @@ def cli(tmp_path: Path) -> Callable[..., Done]:
 
 
 @pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment that sees the project and its dependencies through a path file."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    site = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
-    # addsitedir, not a bare path: it also follows the path files of an editable install
-    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
-    (Path(site.strip()) / "below.pth").write_text(line)
-    return python
+def make_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Virtual environments that see the project and its dependencies through a path file."""
+
+    def make() -> Path:
+        folder = tmp_path_factory.mktemp("environment")
+        venv.create(folder, with_pip=False, symlinks=True)
+        python = folder / "bin" / "python"
+        where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        site = subprocess.check_output(where, text=True)
+        # addsitedir, not a bare path: it also follows the path files of an editable install
+        line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+        (Path(site.strip()) / "below.pth").write_text(line)
+        return python
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def python(make_python: Callable[[], Path]) -> Path:
+    return make_python()
 
 
 @pytest.fixture(scope="session")
