@@ -137,7 +137,8 @@ def _from_board(board: Mapping[str, Any]) -> list[Scores]:
 def _from_cells(content: bytes) -> list[Scores]:
     import pandas as pd
 
-    frame = pd.read_csv(io.BytesIO(content), dtype={"environment": str, "setting": str, "method": str})
+    words = dict.fromkeys(("environment", "setting", "method"), str)
+    frame = pd.read_csv(io.BytesIO(content), dtype=words, float_precision="round_trip")  # to the last bit
     lacking = [name for name in NEEDED if name not in frame]
     if lacking:
         raise ValueError(f"no column {lacking[0]!r}")
