@@ -64,6 +64,11 @@ def read_scores(source: str, open_record: Callable[[], Record]) -> list[Scores]:
     return _recorded(open_record(), source)
 
 
+def read_cells(files: Iterable[Path]) -> list[Scores]:
+    """The scores that `write_cells` wrote, perhaps none."""
+    return [scores for file in files for scores in _parse(str(file), file.read_bytes())]
+
+
 def _at_revision(source: str, inside: str) -> dict[str, bytes]:
     kind = _git("cat-file", "-t", source)
     if kind is None:

@@ -100,6 +100,7 @@ def test_what_fails_is_missing_or_new_is_a_finding() -> None:
     assert kinds(night({"irm": None}), night({"irm": None})) == []  # as it was
     assert kinds(night(), night(failed=2)) == [("failed trainings", name) for name in METHODS]
     assert kinds(night(failed=2), night(failed=2)) == []
+    assert kinds(night({"irm": None}), night()) == [("new", "irm")]
     larger = night({"vrex": table()})
     assert kinds(night(), larger) == [("new", "vrex")]
     assert kinds(larger, night()) == [("missing", "vrex")]

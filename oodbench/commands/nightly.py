@@ -38,7 +38,7 @@ def nightly(
 
     Example: [bold]oodbench nightly leaderboards/nightly/suite.toml -o report[/bold]
     """
-    from oodbench.nightly.baseline import FILE, read_night, write_night
+    from oodbench.nightly.baseline import read_night, write_night
     from oodbench.nightly.findings import judge
     from oodbench.nightly.run import run_night
     from oodbench.report.console import ConsoleProgress
@@ -49,7 +49,9 @@ def nightly(
     if against is None and "/" not in suite and not suite.endswith(".toml"):
         raise UserError(f"suite {suite!r} comes along and has no folder of its own.\nName a baseline with --against.")
     baseline = against or Path(suite).parent
-    before = read_night(baseline) if (baseline / FILE).exists() or not accept else None
+    before = None
+    with contextlib.suppress(UserError if accept else ()):  # then it is made, or made anew
+        before = read_night(baseline)
     command = shlex.join(["oodbench", "nightly", suite, *(["--against", str(against)] if against else []), "--accept"])
     with contextlib.ExitStack() as stack:
         record = directory or Path(stack.enter_context(TemporaryDirectory(prefix="oodbench-nightly-")))
@@ -59,7 +61,7 @@ def nightly(
         if folder is not None:
             write_night(folder / "boards", now, result)
         if accept:
-            write_night(baseline, now, result)
+            write_night(baseline, now, result, before.files if before is not None else ())
     page = None
     if folder is not None and judgement is not None:
         page = write_report(folder, result.suite.title, judgement)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from oodbench.errors import UserError
 from oodbench.nightly.machine import Machine
-from oodbench.scores import Scores, read_scores, scores_of
+from oodbench.scores import ENDING, Scores, read_cells, scores_of
 
 if TYPE_CHECKING:
     from oodbench.suiteresult import SuiteResult
-    from oodbench.tracking import Record
 
 FILE = "nightly.json"
 PAGE = "page"
@@ -39,6 +38,7 @@ class Night:
     studies: Sequence[StudyState]
     scores: Sequence[Scores] = field(repr=False)
     speed_faults: Mapping[str, str] = field(default_factory=dict)  # method -> why there is no speed
+    files: Sequence[str] = ()  # in its folder, without nightly.json
 
 
 def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], faults: Mapping[str, str]) -> Night:
@@ -59,9 +59,8 @@ def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], 
     )
 
 
-def write_night(folder: Path, night: Night, result: SuiteResult) -> list[Path]:
-    """The boards, their page, and the rest of what is compared; what an earlier night left and is no more goes."""
-    earlier = json.loads((folder / FILE).read_text(encoding="utf-8"))["files"] if (folder / FILE).exists() else []
+def write_night(folder: Path, night: Night, result: SuiteResult, earlier: Sequence[str] = ()) -> None:
+    """The boards, their page, and the rest of what is compared; files of an earlier night that are no more go."""
     written = [*result.write(folder), result.write_page(folder / PAGE)]
     names = [path.relative_to(folder).as_posix() for path in written]
     for name in set(earlier) - set(names):
@@ -75,9 +74,7 @@ def write_night(folder: Path, night: Night, result: SuiteResult) -> list[Path]:
         "studies": [asdict(study) for study in night.studies],
         "files": names,
     }
-    path = folder / FILE
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return [*written, path]
+    (folder / FILE).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_night(folder: Path) -> Night:
@@ -87,7 +84,7 @@ def read_night(folder: Path) -> Night:
         content = json.loads(path.read_text(encoding="utf-8"))
         studies = [StudyState(**study) for study in content["studies"]]
         machine, speed, faults = Machine(**content["machine"]), content["speed"], content["speed_faults"]
-        date, commit = content["date"], content["git_commit"]
+        date, commit, files = content["date"], content["git_commit"], content["files"]
     except OSError as error:
         raise UserError(
             f"{path} cannot be read: {error.strerror}.\nA first run with --accept makes the baseline in {folder}."
@@ -97,8 +94,5 @@ def read_night(folder: Path) -> Night:
             f"{path} is no baseline that oodbench wrote: {type(error).__name__}: {error}.\n"
             "A run with --accept writes it anew."
         ) from None
-    return Night(date, commit, machine, speed, studies, read_scores(str(folder), _no_record), faults)
-
-
-def _no_record() -> Record:
-    raise UserError("a baseline is a folder.")
+    scores = read_cells(folder / file for file in files if file.endswith(ENDING))
+    return Night(date, commit, machine, speed, studies, scores, faults, files)

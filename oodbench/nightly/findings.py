@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from oodbench.comparison import Compared, Comparison, compare
+from oodbench.comparison import Compared, Comparison, compare_all
 from oodbench.nightly.baseline import Night, StudyState
 from oodbench.scores import Scores
 from oodbench.statistics import fewest_units
@@ -73,7 +73,7 @@ class Judgement:
 def judge(before: Night, now: Night, accept: str) -> Judgement:
     """`accept` is the command that makes the night the new baseline."""
     elsewhere = before.machine.differences(now.machine)
-    comparison = compare(before.scores, now.scores)
+    comparison = compare_all(before.scores, now.scores)
     remedy = f"If it is meant, `{accept}` makes it the baseline."
     names = list(dict.fromkeys([*before.speed, *now.speed, *now.speed_faults]))
     speed = [SpeedCompared(name, before.speed.get(name), now.speed.get(name)) for name in names]
@@ -88,7 +88,7 @@ def judge(before: Night, now: Night, accept: str) -> Judgement:
 def _in_numbers(
     comparison: Comparison, before: Night, now: Night, same_machine: bool, remedy: str
 ) -> Iterator[Finding]:
-    known, found = ({(one.setting, one.method): one for one in night.studies} for night in (before, now))
+    found = {(one.setting, one.method): one for one in now.studies}
     tables = [{(one.setting, one.method): one for one in night.scores} for night in (before, now)]
     for row in comparison.rows:
         key = row.setting, row.method
@@ -100,8 +100,9 @@ def _in_numbers(
         elif row.verdict == "only in A":
             if key not in found:
                 yield Finding("missing", f"{where} is in the baseline, and was not run", remedy)
-        elif row.verdict == "only in B" and key not in known:
-            yield Finding("new", f"{where} has no baseline: nothing watches over it", remedy)
+        elif row.verdict in ("only in B", "failed in A"):
+            if not found[key].failure:
+                yield Finding("new", f"{where} has no result in the baseline: nothing watches over it", remedy)
         elif same_machine and row.a is not None:
             differing, cells = _differing(*(one[key] for one in tables))
             if differing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.errors import Interrupted
 from oodbench.nightly.baseline import Night, night_of
 from oodbench.nightly.findings import SLOWER
 from oodbench.nightly.machine import this_machine
@@ -23,7 +24,10 @@ def run_night(
     """Every study is trained, whatever the record has of earlier nights; on the CPU, which gives the same bits."""
     from oodbench.suiteresult import run_suite
 
-    result = run_suite(suite, directory=directory, address=address, fresh=True, device="cpu", progress=progress)
+    try:
+        result = run_suite(suite, directory=directory, address=address, fresh=True, device="cpu", progress=progress)
+    except Interrupted:
+        raise Interrupted("stopped.\nA night is run as a whole: the same command starts anew.") from None
     methods = list(dict.fromkeys(part.method for part, _ in result.parts))
     progress.stage("measuring the speed of the methods")
     speed = measure(methods)
