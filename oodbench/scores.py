@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oodbench.tracking import Record
 
 ENDING = "_cells.csv"
+MEASURED = ("error", "accuracy", "f1")
 NEEDED = ("setting", "method", "task", "seed", "environment", "error")
 
 
@@ -49,7 +50,7 @@ def write_cells(scores: Sequence[Scores]) -> str:
     if not frames:
         return ",".join(NEEDED) + "\n"
     frame = pd.concat(frames, ignore_index=True)
-    return str(frame[[*NEEDED, *(name for name in ("accuracy", "f1") if name in frame)]].to_csv(index=False))
+    return str(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]].to_csv(index=False))
 
 
 def read_scores(source: str, open_record: Callable[[], Record]) -> list[Scores]:
@@ -142,17 +143,18 @@ def _from_board(board: Mapping[str, Any]) -> list[Scores]:
 def _from_cells(content: bytes) -> list[Scores]:
     import pandas as pd
 
-    words = dict.fromkeys(("environment", "setting", "method"), str)
-    frame = pd.read_csv(io.BytesIO(content), dtype=words, float_precision="round_trip")  # to the last bit
+    frame = pd.read_csv(io.BytesIO(content), dtype=str)
     lacking = [name for name in NEEDED if name not in frame]
     if lacking:
         raise ValueError(f"no column {lacking[0]!r}")
+    # from texts, to the last bit: pandas' own parser of numbers is quicker and not exact in all versions
+    frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
     return [
         Scores(
             str(setting),
             str(method),
             str(task),
-            some.drop(columns=["setting", "method", "task"]).reset_index(drop=True),
+            some.drop(columns=["setting", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
         )
         for (setting, method, task), some in frame.groupby(["setting", "method", "task"], sort=False)
     ]
