@@ -69,7 +69,7 @@ def kinds(before: Night, now: Night) -> list[tuple[str, str]]:
         lines = str(finding).splitlines()
         assert len(lines) == 2, lines
         assert "oodbench nightly x.toml --accept" in lines[1]
-    return [(finding.kind, finding.what.split()[0]) for finding in found.findings]
+    return [(finding.kind, finding.about.split()[0]) for finding in found.findings]
 
 
 def test_an_unchanged_night_is_quiet_here_and_elsewhere() -> None:

@@ -25,11 +25,12 @@ class Finding:
     """Two lines: what is wrong, and by how much or what to do."""
 
     kind: str
+    about: str  # a method on a setting, or a method
     what: str
     more: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.what}\n    {self.more}"
+        return f"{self.kind}: {self.about} {self.what}\n    {self.more}"
 
 
 @dataclass(frozen=True)
@@ -94,20 +95,20 @@ def _in_numbers(
         key = row.setting, row.method
         where = f"{row.method} on {row.setting}"
         if row.verdict == "worse":
-            yield Finding("worse", f"{where}: {_change(row)}", f"{_how_sure(row)} {remedy}")
+            yield Finding("worse", where, f"has {_change(row)}", f"{_how_sure(row)} {remedy}")
         elif row.verdict == "not comparable":
-            yield Finding("not comparable", where, f"{row.reason[:1].upper()}{row.reason[1:]}. {remedy}")
+            yield Finding("not comparable", where, f"cannot be compared: {row.reason}", remedy)
         elif row.verdict == "only in A":
             if key not in found:
-                yield Finding("missing", f"{where} is in the baseline, and was not run", remedy)
+                yield Finding("missing", where, "is in the baseline, and was not run", remedy)
         elif row.verdict in ("only in B", "failed in A"):
             if not found[key].failure:
-                yield Finding("new", f"{where} has no result in the baseline: nothing watches over it", remedy)
+                yield Finding("new", where, "has no result in the baseline: nothing watches over it", remedy)
         elif same_machine and row.a is not None:
             differing, cells = _differing(*(one[key] for one in tables))
             if differing:
-                what = f"{where}: {differing} of {cells} scores are not the same, on the machine of the baseline"
-                yield Finding("changed", what, f"{_change(row)}. {remedy}")
+                what = f"has {differing} of {cells} scores that are not the same, on the machine of the baseline"
+                yield Finding("changed", where, what, f"It has {_change(row)}. {remedy}")
 
 
 def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
@@ -116,20 +117,24 @@ def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
         where = f"{study.method} on {study.setting}"
         earlier = known.get((study.setting, study.method), StudyState(study.setting, study.method, 0))
         if study.failure and not earlier.failure:
-            yield Finding("failed", f"{where} has no result", f"{_one_line(study.failure)} {remedy}")
+            yield Finding("failed", where, "has no result", f"{_one_line(study.failure)} {remedy}")
         elif study.failed_trainings > earlier.failed_trainings:
-            what = f"{where}: {study.failed_trainings} trainings failed, {earlier.failed_trainings} in the baseline"
-            yield Finding("failed trainings", what, f"The record of the run has the reasons. {remedy}")
+            what = f"has {study.failed_trainings} trainings that failed, {earlier.failed_trainings} in the baseline"
+            yield Finding(
+                "failed trainings", where, what, f"The record has the reasons, and --directory DIR keeps it. {remedy}"
+            )
 
 
 def _in_speed(speed: Sequence[SpeedCompared], now: Night, remedy: str) -> Iterator[Finding]:
     for one in speed:
         if one.slower and one.times is not None:
-            what = f"{one.method} takes {one.times:.2f} times the CPU time of the baseline"
+            what = f"takes {one.times:.2f} times the CPU time of the baseline"
             more = f"{one.now:.2f} times the reference work, {one.before:.2f} in the baseline; {SLOWER} is let pass."
-            yield Finding("slower", what, f"{more} {remedy}")
+            yield Finding("slower", one.method, what, f"{more} {remedy}")
         elif one.before is not None and one.now is None and one.method in now.speed_faults:
-            yield Finding("no speed", f"{one.method} cannot be timed", f"{now.speed_faults[one.method]} {remedy}")
+            yield Finding(
+                "no speed", one.method, "cannot be timed", f"{_one_line(now.speed_faults[one.method])} {remedy}"
+            )
 
 
 def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:

@@ -62,7 +62,7 @@ def render_report(title: str, judgement: Judgement) -> str:
 
 
 def _results(judgement: Judgement) -> ReportTable:
-    found = judgement.comparison
+    found, found_about = judgement.comparison, {finding.about for finding in judgement.findings}
     rows = [
         ReportRow(
             f"{row.method} on {row.setting}",
@@ -75,7 +75,7 @@ def _results(judgement: Judgement) -> ReportTable:
                 str(row.units or NOT_SAID),
                 f"{row.verdict}: {row.reason}" if row.reason else row.verdict,
             ],
-            any(f"{row.method} on {row.setting}" in finding.what for finding in judgement.findings),
+            f"{row.method} on {row.setting}" in found_about,
         )
         for row in found.rows
     ]

@@ -51,7 +51,7 @@ class Told:
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        return [(finding["kind"], finding["what"].split()[0]) for finding in self.found["findings"]]
+        return [(finding["kind"], finding["about"].split()[0]) for finding in self.found["findings"]]
 
     @property
     def times(self) -> dict[str, float]:
@@ -85,7 +85,7 @@ def nightly(baseline: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         with capsys.disabled():
             print(f"\n  {name}: exit code {told.code}, {len(told.kinds)} findings; speed {told.times}")
             for finding in told.found["findings"]:
-                print(f"    {finding['kind']}: {finding['what']}\n      {finding['more']}")
+                print(f"    {finding['kind']}: {finding['about']} {finding['what']}\n      {finding['more']}")
         assert told.code == bool(told.kinds)
         assert f"{len(told.kinds)} finding" in _page(tmp_path) or not told.kinds
         return told
