@@ -49,9 +49,12 @@ def nightly(
     if against is None and "/" not in suite and not suite.endswith(".toml"):
         raise UserError(f"suite {suite!r} comes along and has no folder of its own.\nName a baseline with --against.")
     baseline = against or Path(suite).parent
-    before = None
-    with contextlib.suppress(UserError if accept else ()):  # then it is made, or made anew
+    try:
         before = read_night(baseline)
+    except UserError:
+        if not accept:
+            raise
+        before = None  # it is made, or made anew
     command = shlex.join(["oodbench", "nightly", suite, *(["--against", str(against)] if against else []), "--accept"])
     with contextlib.ExitStack() as stack:
         record = directory or Path(stack.enter_context(TemporaryDirectory(prefix="oodbench-nightly-")))

@@ -33,7 +33,7 @@ def this_machine() -> Machine:
     return Machine(
         system=f"{platform.system()} {platform.machine()}",
         cpu=_cpu(),
-        instructions=torch.backends.cpu.get_cpu_capability(),  # type: ignore[no-untyped-call]
+        instructions=torch.backends.cpu.get_cpu_capability(),
         python=".".join(platform.python_version_tuple()[:2]),
         packages={name: version(name) for name in CALCULATING},
     )
@@ -45,4 +45,4 @@ def _cpu() -> str:
     except OSError:  # there is none but on Linux
         return platform.processor()
     facts = {name.strip(): value.strip() for name, _, value in (one.partition(":") for one in lines)}
-    return ", ".join(f"{name.removeprefix('cpu ')} {facts[name]}" for name in IDENTIFYING if name in facts)
+    return ", ".join(f"{name} {facts[name]}" for name in IDENTIFYING if name in facts).removeprefix("model name ")
