@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from oodbench.commands import boards, compare, data, figures, plugins, run, stability, sync  # noqa: F401  (they register)
+from oodbench.commands import (  # noqa: F401  (they register)
+    boards,
+    compare,
+    data,
+    figures,
+    nightly,
+    plugins,
+    run,
+    stability,
+    sync,
+)
 from oodbench.commands.terminal import app
 from oodbench.errors import OodbenchError
 

@@ -69,10 +69,22 @@ class _Pair:
 
 def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds") -> Comparison:
     """B against A, setting by setting and method by method; where each has one method, these two."""
+    one_each = len({one.method for one in a}) == 1 == len({one.method for one in b})
+    found = compare_all(a, b, metric, over, by_name=not one_each)
+    if all(row.a is None for row in found.rows) and not found.worsened:
+        reasons = "; ".join(dict.fromkeys(row.reason for row in found.rows if row.reason))
+        reasons = reasons or "they share no method and setting"
+        raise UserError(f"A and B have nothing to compare: {reasons}.\nGive results on the same settings and seeds.")
+    return found
+
+
+def compare_all(
+    a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds", by_name: bool = True
+) -> Comparison:
+    """The same where they may have nothing in common; if not by name, whatever methods they have on a setting."""
     rows: list[Compared] = []
     pairs: list[_Pair] = []
-    one_each = len({one.method for one in a}) == 1 == len({one.method for one in b})
-    of_a, of_b = ({(one.setting, "" if one_each else one.method): one for one in side} for side in (a, b))
+    of_a, of_b = ({(one.setting, one.method if by_name else ""): one for one in side} for side in (a, b))
     for key in dict.fromkeys([*of_a, *of_b]):
         mine, other = of_a.get(key), of_b.get(key)
         if mine is None or other is None:
@@ -90,11 +102,6 @@ def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error"
             rows.append(Compared(mine.setting, name, "not comparable", reason=found))
         else:
             pairs.append(found)
-    if not pairs and not any(row.verdict in WORSENED for row in rows):
-        reasons = (
-            "; ".join(dict.fromkeys(row.reason for row in rows if row.reason)) or "they share no method and setting"
-        )
-        raise UserError(f"A and B have nothing to compare: {reasons}.\nGive results on the same settings and seeds.")
     return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oodbench.tracking import Record
 
 ENDING = "_cells.csv"
+MEASURED = ("error", "accuracy", "f1")
 NEEDED = ("setting", "method", "task", "seed", "environment", "error")
 
 
@@ -49,7 +50,7 @@ def write_cells(scores: Sequence[Scores]) -> str:
     if not frames:
         return ",".join(NEEDED) + "\n"
     frame = pd.concat(frames, ignore_index=True)
-    return str(frame[[*NEEDED, *(name for name in ("accuracy", "f1") if name in frame)]].to_csv(index=False))
+    return str(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]].to_csv(index=False))
 
 
 def read_scores(source: str, open_record: Callable[[], Record]) -> list[Scores]:
@@ -62,6 +63,11 @@ def read_scores(source: str, open_record: Callable[[], Record]) -> list[Scores]:
     if colon and revision and _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is not None:
         return _all(_at_revision(source, inside), source)
     return _recorded(open_record(), source)
+
+
+def read_cells(files: Iterable[Path]) -> list[Scores]:
+    """The scores that `write_cells` wrote, perhaps none."""
+    return [scores for file in files for scores in _parse(str(file), file.read_bytes())]
 
 
 def _at_revision(source: str, inside: str) -> dict[str, bytes]:
@@ -137,16 +143,18 @@ def _from_board(board: Mapping[str, Any]) -> list[Scores]:
 def _from_cells(content: bytes) -> list[Scores]:
     import pandas as pd
 
-    frame = pd.read_csv(io.BytesIO(content), dtype={"environment": str, "setting": str, "method": str})
+    frame = pd.read_csv(io.BytesIO(content), dtype=str)
     lacking = [name for name in NEEDED if name not in frame]
     if lacking:
         raise ValueError(f"no column {lacking[0]!r}")
+    # from texts, to the last bit: pandas' own parser of numbers is quicker and not exact in all versions
+    frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
     return [
         Scores(
             str(setting),
             str(method),
             str(task),
-            some.drop(columns=["setting", "method", "task"]).reset_index(drop=True),
+            some.drop(columns=["setting", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
         )
         for (setting, method, task), some in frame.groupby(["setting", "method", "task"], sort=False)
     ]

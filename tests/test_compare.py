@@ -106,7 +106,7 @@ def test_cells_are_read_as_they_were_written(tmp_path: Path) -> None:
     again = read_scores(str(tmp_path), lambda: pytest.fail("no record is needed"))
     assert [one.method for one in again] == ["a", "b (x=1, y=2)"]
     for one, other in zip(written, again, strict=False):
-        pd.testing.assert_frame_equal(one.table, other.table)
+        pd.testing.assert_frame_equal(one.table, other.table, check_exact=True)
 
 
 def test_revisions_and_exit_codes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,98 @@
+"""What a suite came to one night, as files that the next night is held against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oodbench.errors import UserError
+from oodbench.nightly.machine import Machine
+from oodbench.scores import ENDING, Scores, read_cells, scores_of
+
+if TYPE_CHECKING:
+    from oodbench.suiteresult import SuiteResult
+
+FILE = "nightly.json"
+PAGE = "page"
+
+
+@dataclass(frozen=True)
+class StudyState:
+    """How a study ended."""
+
+    setting: str
+    method: str
+    failed_trainings: int
+    failure: str = ""  # why it has no result
+
+
+@dataclass(frozen=True)
+class Night:
+    date: str
+    git_commit: str
+    machine: Machine
+    speed: Mapping[str, float]  # method -> CPU time, in units of the reference
+    studies: Sequence[StudyState]
+    scores: Sequence[Scores] = field(repr=False)
+    speed_faults: Mapping[str, str] = field(default_factory=dict)  # method -> why there is no speed
+    files: Sequence[str] = ()  # in its folder, without nightly.json
+
+
+def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], faults: Mapping[str, str]) -> Night:
+    boards = [board for one in result.boards for board in one.leaderboards]
+    records = [record for one in result.boards for record in one.records]
+    return Night(
+        date=max((record.concluded for record in records), default=""),
+        git_commit=next((record.git_commit for record in records), ""),
+        machine=machine,
+        speed=dict(speed),
+        studies=[
+            StudyState(board.setting, row.label, row.failed_trainings, row.failure)
+            for board in boards
+            for row in board.rows
+        ],
+        scores=scores_of(boards),
+        speed_faults=dict(faults),
+    )
+
+
+def write_night(folder: Path, night: Night, result: SuiteResult, earlier: Sequence[str] = ()) -> None:
+    """The boards, their page, and the rest of what is compared; files of an earlier night that are no more go."""
+    written = [*result.write(folder), result.write_page(folder / PAGE)]
+    names = [path.relative_to(folder).as_posix() for path in written]
+    for name in set(earlier) - set(names):
+        (folder / name).unlink(missing_ok=True)
+    content = {
+        "date": night.date,
+        "git_commit": night.git_commit,
+        "machine": asdict(night.machine),
+        "speed": dict(night.speed),
+        "speed_faults": dict(night.speed_faults),
+        "studies": [asdict(study) for study in night.studies],
+        "files": names,
+    }
+    (folder / FILE).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_night(folder: Path) -> Night:
+    """A baseline as `write_night` left it."""
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        studies = [StudyState(**study) for study in content["studies"]]
+        machine, speed, faults = Machine(**content["machine"]), content["speed"], content["speed_faults"]
+        date, commit, files = content["date"], content["git_commit"], content["files"]
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}.\nA first run with --accept makes the baseline in {folder}."
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} is no baseline that oodbench wrote: {type(error).__name__}: {error}.\n"
+            "A run with --accept writes it anew."
+        ) from None
+    scores = read_cells(folder / file for file in files if file.endswith(ENDING))
+    return Night(date, commit, machine, speed, studies, scores, faults, files)

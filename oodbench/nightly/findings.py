@@ -1,0 +1,178 @@
+"""A night held against its baseline: what has to be looked at, and why.
+
+On the machine of the baseline every number must be the same, to the last bit; what is not the same is a finding, worse
+or not. On another machine rounding differs, and the statistics of `oodbench compare` decide. Speed is compared as
+ratios on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from oodbench.comparison import Compared, Comparison, compare_all
+from oodbench.nightly.baseline import Night, StudyState
+from oodbench.scores import Scores
+from oodbench.statistics import fewest_units
+
+SLOWER = 1.5  # times the ratio of the baseline; docs/nightly.md has the spread that was measured
+KEYS = ["seed", "environment"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Two lines: what is wrong, and by how much or what to do."""
+
+    kind: str
+    about: str  # a method on a setting, or a method
+    what: str
+    more: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.about} {self.what}\n    {self.more}"
+
+
+@dataclass(frozen=True)
+class SpeedCompared:
+    method: str
+    before: float | None
+    now: float | None
+
+    @property
+    def times(self) -> float | None:
+        return None if self.before is None or self.now is None else self.now / self.before
+
+    @property
+    def slower(self) -> bool:
+        return self.times is not None and self.times > SLOWER
+
+
+@dataclass(frozen=True)
+class Judgement:
+    before: Night
+    now: Night
+    comparison: Comparison
+    speed: list[SpeedCompared]
+    findings: list[Finding]
+    elsewhere: list[str]  # in what the machine differs from the baseline's
+    notices: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "findings": [asdict(finding) for finding in self.findings],
+            "same_machine": not self.elsewhere,
+            "differs_in": self.elsewhere,
+            "notices": self.notices,
+            "comparison": self.comparison.as_dict(),
+            "speed": [asdict(one) | {"times": one.times} for one in self.speed],
+            "baseline": {"date": self.before.date, "git_commit": self.before.git_commit},
+            "machine": asdict(self.now.machine),
+        }
+
+
+def judge(before: Night, now: Night, accept: str) -> Judgement:
+    """`accept` is the command that makes the night the new baseline."""
+    elsewhere = before.machine.differences(now.machine)
+    comparison = compare_all(before.scores, now.scores)
+    remedy = f"If it is meant, `{accept}` makes it the baseline."
+    names = list(dict.fromkeys([*before.speed, *now.speed, *now.speed_faults]))
+    speed = [SpeedCompared(name, before.speed.get(name), now.speed.get(name)) for name in names]
+    findings = [
+        *_in_numbers(comparison, before, now, not elsewhere, remedy),
+        *_in_trainings(before, now, remedy),
+        *_in_speed(speed, now, remedy),
+    ]
+    return Judgement(before, now, comparison, speed, findings, elsewhere, _notices(before, now, elsewhere))
+
+
+def _in_numbers(
+    comparison: Comparison, before: Night, now: Night, same_machine: bool, remedy: str
+) -> Iterator[Finding]:
+    found = {(one.setting, one.method): one for one in now.studies}
+    tables = [{(one.setting, one.method): one for one in night.scores} for night in (before, now)]
+    for row in comparison.rows:
+        key = row.setting, row.method
+        where = f"{row.method} on {row.setting}"
+        if row.verdict == "worse":
+            yield Finding("worse", where, f"has {_change(row)}", f"{_how_sure(row)} {remedy}")
+        elif row.verdict == "not comparable":
+            yield Finding("not comparable", where, f"cannot be compared: {row.reason}", remedy)
+        elif row.verdict == "only in A":
+            if key not in found:
+                yield Finding("missing", where, "is in the baseline, and was not run", remedy)
+        elif row.verdict in ("only in B", "failed in A"):
+            if not found[key].failure:
+                yield Finding("new", where, "has no result in the baseline: nothing watches over it", remedy)
+        elif same_machine and row.a is not None:
+            differing, cells = _differing(*(one[key] for one in tables))
+            if differing:
+                what = f"has {differing} of {cells} scores that are not the same, on the machine of the baseline"
+                yield Finding("changed", where, what, f"It has {_change(row)}. {remedy}")
+
+
+def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
+    known = {(one.setting, one.method): one for one in before.studies}
+    for study in now.studies:
+        where = f"{study.method} on {study.setting}"
+        earlier = known.get((study.setting, study.method), StudyState(study.setting, study.method, 0))
+        if study.failure and not earlier.failure:
+            yield Finding("failed", where, "has no result", f"{_one_line(study.failure)} {remedy}")
+        elif study.failed_trainings > earlier.failed_trainings:
+            what = f"has {study.failed_trainings} trainings that failed, {earlier.failed_trainings} in the baseline"
+            yield Finding(
+                "failed trainings", where, what, f"The record has the reasons, and --directory DIR keeps it. {remedy}"
+            )
+
+
+def _in_speed(speed: Sequence[SpeedCompared], now: Night, remedy: str) -> Iterator[Finding]:
+    for one in speed:
+        if one.slower and one.times is not None:
+            what = f"takes {one.times:.2f} times the CPU time of the baseline"
+            more = f"{one.now:.2f} times the reference work, {one.before:.2f} in the baseline; {SLOWER} is let pass."
+            yield Finding("slower", one.method, what, f"{more} {remedy}")
+        elif one.before is not None and one.now is None and one.method in now.speed_faults:
+            yield Finding(
+                "no speed", one.method, "cannot be timed", f"{_one_line(now.speed_faults[one.method])} {remedy}"
+            )
+
+
+def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
+    notices = []
+    if elsewhere:
+        notices.append(f"another machine than the baseline's ({'; '.join(elsewhere)}): only statistics decide")
+    units = {len(set(one.table["seed"])) for one in now.scores if one.table is not None}
+    needed = fewest_units(len(now.scores))
+    if units and min(units) < needed:
+        notices.append(
+            f"{min(units)} seeds are too few: with {len(now.scores)} studies that all differ, as on another machine, "
+            f"it takes {needed} before one can be significantly worse"
+        )
+    return notices
+
+
+def _differing(a: Scores, b: Scores) -> tuple[int, int]:
+    """How many scores of seeds and environments differ in any bit, and of how many."""
+    assert a.table is not None
+    assert b.table is not None
+    one, other = (table.set_index(KEYS).sort_index() for table in (a.table, b.table))
+    if not one.index.equals(other.index) or set(one.columns) != set(other.columns):
+        return max(one.size, other.size), max(one.size, other.size)
+    return int((one != other[one.columns]).to_numpy().sum()), one.size
+
+
+def _change(row: Compared) -> str:
+    assert row.a is not None
+    assert row.b is not None
+    relative = f" ({(row.b - row.a) / abs(row.a):+.1%})" if row.a else ""
+    return f"mean error {row.a:.4g} → {row.b:.4g}{relative}"
+
+
+def _how_sure(row: Compared) -> str:
+    interval = f"95 % interval {row.interval[0]:+.3g} to {row.interval[1]:+.3g}, " if row.interval else ""
+    return f"Difference {row.difference:+.3g}, {interval}p = {row.p:.2g} over {row.units} seeds."
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if line.endswith(".") else f"{line}."
