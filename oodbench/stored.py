@@ -79,7 +79,7 @@ class StoredPredictor:
         self.model = model
 
     def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> NDArray[Any]:
-        x = np.asarray(rows, dtype=np.float64)
+        x = np.ascontiguousarray(rows, dtype=np.float64)  # a table's columns lie otherwise, and would round otherwise
         return self.model.outputs(x) if (params or {}).get("scores") else self.model.predict(x)
 
     def get_raw_model(self) -> FittedModel | TangentModel:
