@@ -20,45 +20,44 @@ from oodbench.reproduce import command_for
 from oodbench.settings import as_dict
 from oodbench.space import fixed_text
 from oodbench.stored import write_model
-from oodbench.studyrecord import COST
+from oodbench.studyrecord import USED
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ENVIRONMENTS = "environments.json"
+OF_OTHER_PARTS = {
+    "test/train_accuracy": "train_accuracy",
+    "test_stability/validation_stability": "validation/stability",
+}
 VERSIONED = ("oodbench", "torch", "numpy", "pandas", "ray", "mlflow")
 
 
 def study_metrics(outcome: Outcome) -> dict[str, float]:
-    """In the order in which MLflow shows them; what stands before a slash is a section of its charts."""
+    """In the order in which MLflow's page of a run lists them.
+
+    What stands before a slash is a section of its charts; these are sorted by name, and `test` is to be the first.
+    """
     ledger = outcome.ledger
-    first: dict[str, float] = {}
-    more: dict[str, float] = {}
+    metrics: dict[str, float] = {}
+    spread: dict[str, float] = {}
     if outcome.selection:
-        summary, stability = (
-            summarize(outcome.results, outcome.study.dataset.task),
-            summarize_stability(outcome.results),
-        )
-        first = _means(summary, "") | {"validation_score": outcome.selection.score}
-        more = _spreads(summary) | _means(stability, "stability/") | _spreads(stability)
-    metrics = first | {"failed_trainings": float(ledger["failed_trainings"])}
-    metrics |= {f"{COST}{key}": ledger[key] for key in ("trainings", "seconds", "gradient_steps", "row_visits")}
-    return {key: value for key, value in (metrics | more).items() if math.isfinite(value)}
-
-
-def _means(per_seed: pd.DataFrame, group: str) -> dict[str, float]:
-    return {f"{group}{name}": float(values.mean()) for name, values in per_seed.items()}
-
-
-def _spreads(per_seed: pd.DataFrame) -> dict[str, float]:
-    return {f"spread/{name}": float(values.std(ddof=1)) for name, values in per_seed.items()}
+        of_test = summarize(outcome.results, outcome.study.dataset.task).rename(columns=lambda name: f"test/{name}")
+        stability = summarize_stability(outcome.results).rename(columns=lambda name: f"test_stability/{name}")
+        per_seed = of_test.join(stability).rename(columns=OF_OTHER_PARTS)
+        metrics = {str(name): float(values.mean()) for name, values in per_seed.items()}
+        spread = {f"test_spread/{str(name).split('/')[-1]}": float(per_seed[name].std(ddof=1)) for name in per_seed}
+    metrics |= {"failed_trainings": float(ledger["failed_trainings"])}
+    metrics |= {f"{USED}{key}": ledger[key] for key in ("trainings", "seconds", "gradient_steps", "row_visits")}
+    return {key: value for key, value in (metrics | spread).items() if math.isfinite(value)}
 
 
 def search_series(outcome: Outcome) -> dict[str, list[tuple[int, float]]]:
-    """The best validation score among the configurations up to each."""
+    """The best score among the configurations up to each."""
+    of = "oracle" if outcome.study.selector == "oracle" else "validation"
     scores = sorted(outcome.selection.scores.items()) if outcome.selection else []
     best = itertools.accumulate((score for _, score in scores), min)
-    return {"search/best_score": [(index, value) for (index, _), value in zip(scores, best, strict=True)]}
+    return {f"{of}/best_score": [(index, value) for (index, _), value in zip(scores, best, strict=True)]}
 
 
 def study_params(outcome: Outcome) -> dict[str, Any]:
@@ -155,8 +154,8 @@ def _environment_table(results: pd.DataFrame) -> str:
     """Scores of the chosen configuration on every test environment, means over seeds, as MLflow shows tables."""
     test = results[results["chosen"] & (results["part"] == "test")].dropna(axis="columns", how="all")
     scores = [name for name in ("error", "accuracy", "f1", "stability", "ods") if name in test]
-    table = test.groupby("environment", sort=False)[["rows", *scores]].mean().reset_index()
-    return str(table.to_json(orient="split", index=False))
+    table = test.groupby("environment", sort=False)[[*scores, "rows"]].mean().reset_index()
+    return str(table.to_json(orient="split", index=False, double_precision=6))
 
 
 def _git_commit() -> str:

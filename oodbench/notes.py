@@ -52,10 +52,10 @@ def study_note(outcome: Outcome, metrics: Mapping[str, float]) -> str:
     failed = outcome.ledger["failed_trainings"]
     parts += [f"{failed} of {outcome.ledger['trainings']} trainings failed: see `failures.json`."] if failed else []
     command = command_for(study)
-    parts += [f"Do it again:\n\n```\n{command}\n```"] if command else []
+    parts += [f"Do it again: `{command}`"] if command else []  # a block of code would not be wrapped
     if outcome.models and models_text(outcome) == LOADED:
         load = f'mlflow.pyfunc.load_model("runs:/{RUN_ID}/models/seed-{study.seeds[0]}")'
-        parts.append(f"The chosen model of the first seed:\n\n```python\n{load}\n```")
+        parts.append(f"The chosen model of the first seed: `{load}`")
     elif outcome.models:
         parts.append(f"The chosen models: {models_text(outcome)}.")
     return "\n\n".join(parts)
@@ -90,12 +90,13 @@ def experiment_tags(study: Study) -> dict[str, str]:
 def _views(study: Study) -> dict[str, str]:
     """Saved views, as the page itself would save them; a page that does not know them shows its usual table."""
     summary = SUMMARY[study.dataset.task]
+    of_test = [f"test/{name}" for name in summary]
     methods = {
         "searchFilter": "tags.`oodbench.kind` = 'study'",
-        "orderByKey": f"metrics.`{summary[0]}`",
+        "orderByKey": f"metrics.`{of_test[0]}`",
         "orderByAsc": summary[0] not in HIGHER_IS_BETTER,
         "selectedColumns": [
-            *(f"metrics.`{name}`" for name in (*summary, "validation_score", "failed_trainings", "cost/seconds")),
+            *(f"metrics.`{name}`" for name in (*of_test, "validation/best_score", "failed_trainings", "used/seconds")),
             *(f"params.`{name}`" for name in ("trials", "seeds")),
             *(f"tags.`oodbench.{name}`" for name in ("chosen", "information")),
         ],
@@ -121,8 +122,8 @@ def _saved(name: str, state: Mapping[str, Any]) -> str:
 
 
 def _with_spread(metrics: Mapping[str, float], name: str) -> str:
-    spread = metrics.get(f"spread/{name}")
-    return f"{metrics[name]:.4g}" + ("" if spread is None else f" ± {spread:.2g}")
+    spread = metrics.get(f"test_spread/{name}")
+    return f"{metrics[f'test/{name}']:.4g}" + ("" if spread is None else f" ± {spread:.2g}")
 
 
 def _short(value: Value) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VERSION = "oodbench.version."
 REPEAT_OF = "oodbench.repeat_of"
 CHOSEN = "chosen."
-COST = "cost/"
+USED = "used/"
 
 T = TypeVar("T")
 
@@ -81,17 +81,17 @@ def read_study(run_id: str, entry: Entry, concluded: int, results: pd.DataFrame 
 
 
 def _ledger(entry: Entry) -> Ledger:
-    params, cost = entry.params, _named(COST, entry.metrics) or entry.metrics  # once they had no group
+    params, used = entry.params, _named(USED, entry.metrics) or entry.metrics  # once they had no group
     seconds = params.get("budget_seconds", "None")
     return Ledger(
         trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
         search=params.get("search", "random"),
         scheduler=params.get("scheduler", "none"),
         budget_seconds=None if seconds == "None" else float(seconds),
-        trainings=int(cost["trainings"]),
-        gradient_steps=int(cost["gradient_steps"]),
-        row_visits=int(cost["row_visits"]),
-        seconds=cost["seconds"],
+        trainings=int(used["trainings"]),
+        gradient_steps=int(used["gradient_steps"]),
+        row_visits=int(used["row_visits"]),
+        seconds=used["seconds"],
         device=params["device"],
     )
 

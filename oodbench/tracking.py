@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from oodbench.errors import TrackingFailed, Unreachable, UserError
+from oodbench.notes import METHODS_VIEW, VIEW
 from oodbench.outbox import DataInput, Entry, Parcel
 from oodbench.study import Study
 from oodbench.studyrecord import REPEAT_OF, StudyRecord, read_study
@@ -241,6 +242,12 @@ class Record:
         """The dataset settings that have studies."""
         found = self.ask(self.client.search_experiments, filter_string="tags.`oodbench.dataset` != ''")
         return [experiment.name for experiment in found]
+
+    def page_of(self, experiment: str) -> str:
+        """The part of an address that shows its studies in MLflow's page, in our view if the experiment has it."""
+        has_view = VIEW + METHODS_VIEW in self.ask(self.client.get_experiment, experiment).tags
+        view = f"&viewStateShareKey={METHODS_VIEW}" if has_view else ""
+        return f"#/experiments/{experiment}/runs?workflowType=machine_learning{view}"
 
     def ensure_experiment(self, setting: str, tags: Mapping[str, str]) -> str:
         found = self.experiment_id(setting)

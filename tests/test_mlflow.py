@@ -179,12 +179,12 @@ def test_a_run_says_in_words_what_it_is_and_how_to_do_it_again(results: dict[str
 def test_the_search_is_a_curve_and_environments_are_a_table(results: dict[str, oodbench.Result]) -> None:
     result = results["selection_bias"]
     run = run_of(result, "erm")
-    curve = result.record.client.get_metric_history(run.info.run_id, "search/best_score")
+    curve = result.record.client.get_metric_history(run.info.run_id, "validation/best_score")
     assert [point.step for point in curve] == [0, 1, 2]
     values = [point.value for point in curve]
     assert values == sorted(values, reverse=True)
-    assert values[-1] == run.data.metrics["validation_score"]
+    assert values[-1] == run.data.metrics["validation/best_score"]
     table = result.record.document(run.info.run_id, "environments.json")
     errors = [row[table["columns"].index("error")] for row in table["data"]]
     assert len(errors) == 6
-    assert np.mean(errors) == pytest.approx(run.data.metrics["mean_error"])
+    assert np.mean(errors) == pytest.approx(run.data.metrics["test/mean_error"])

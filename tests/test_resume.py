@@ -86,7 +86,7 @@ def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled
     assert {run.info.lifecycle_stage for run in runs} == {"active"}
     (study,) = (run for run in runs if run.data.tags["oodbench.kind"] == "study")
     assert len(study.inputs.dataset_inputs) == len(parcel.inputs) == 3
-    assert len(record.client.get_metric_history(study.info.run_id, "search/best_score")) == 3
+    assert len(record.client.get_metric_history(study.info.run_id, "validation/best_score")) == 3
     (board,) = finished.leaderboards()
     again = oodbench.leaderboard("selection_bias", settings=TINY, directory=tmp_path)
     assert again.rows[0].cells == board.rows[0].cells
