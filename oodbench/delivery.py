@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from oodbench.claim import Claims
 from oodbench.errors import TrackingFailed, Unreachable
-from oodbench.outbox import Outbox, Parcel
+from oodbench.notes import NOTE, RUN_ID
+from oodbench.outbox import Entry, Outbox, Parcel
 from oodbench.tracking import Record
 
 WRITERS = 4  # at once, to a server; the embedded database takes one
@@ -29,11 +30,18 @@ def deliver(record: Record, parcel: Parcel, go_on: Callable[[], None] = lambda: 
         parent = _open_parent(record, parcel, experiment)
         if parent is None:
             return
-        record.fill_run(parent, parcel.parent, parcel.concluded)
+        record.fill_run(parent, _knowing(parcel.parent, parent), parcel.concluded)
+        record.add_series(parent, parcel.series, parcel.concluded)
+        record.add_inputs(parent, parcel.inputs)
         _write_children(record, parcel, experiment, parent, go_on)
         go_on()
         record.add_artifacts(parent, parcel.artifacts)
         record.end_run(parent, parcel.parent.status, parcel.concluded)
+
+
+def _knowing(entry: Entry, run_id: str) -> Entry:
+    """The entry with the run's id where its note speaks of it."""
+    return replace(entry, tags=entry.tags | {NOTE: entry.tags.get(NOTE, "").replace(RUN_ID, run_id)})
 
 
 def _open_parent(record: Record, parcel: Parcel, experiment: str) -> str | None:
@@ -68,7 +76,8 @@ def _write_children(record: Record, parcel: Parcel, experiment: str, parent: str
             "oodbench.kind": "configuration",
             "oodbench.configuration": str(index),
         }
-        run_id = found.info.run_id if found else record.create_run(experiment, entry.name, tags, parcel.started)
+        started = parcel.started + len(parcel.children) - index  # MLflow lists the newest first: so in their order
+        run_id = found.info.run_id if found else record.create_run(experiment, entry.name, tags, started)
         record.fill_run(run_id, entry, parcel.concluded)
         record.end_run(run_id, entry.status, parcel.concluded)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import platform
@@ -10,30 +11,53 @@ from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oodbench.method import Storable
 from oodbench.metrics import summarize, summarize_stability
+from oodbench.notes import hparams_text, models_text
 from oodbench.outcome import Outcome
 from oodbench.reproduce import command_for
 from oodbench.settings import as_dict
 from oodbench.space import fixed_text
+from oodbench.stored import write_model
+from oodbench.studyrecord import USED
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENVIRONMENTS = "environments.json"
+OF_OTHER_PARTS = {
+    "test/train_accuracy": "train_accuracy",
+    "test_stability/validation_stability": "validation/stability",
+}
 VERSIONED = ("oodbench", "torch", "numpy", "pandas", "ray", "mlflow")
 
 
 def study_metrics(outcome: Outcome) -> dict[str, float]:
+    """In the order in which MLflow's page of a run lists them.
+
+    What stands before a slash is a section of its charts; these are sorted by name, and `test` is to be the first.
+    """
     ledger = outcome.ledger
-    metrics: dict[str, float] = {
-        key: ledger[key] for key in ("trainings", "failed_trainings", "gradient_steps", "row_visits", "seconds")
-    }
+    metrics: dict[str, float] = {}
+    spread: dict[str, float] = {}
     if outcome.selection:
-        metrics["validation_score"] = outcome.selection.score
-        for summary in (summarize(outcome.results, outcome.study.dataset.task), summarize_stability(outcome.results)):
-            for name in summary:
-                metrics[str(name)] = float(summary[name].mean())
-                metrics[f"{name}_spread"] = float(summary[name].std(ddof=1))
-    return {key: value for key, value in metrics.items() if math.isfinite(value)}
+        of_test = summarize(outcome.results, outcome.study.dataset.task).rename(columns=lambda name: f"test/{name}")
+        stability = summarize_stability(outcome.results).rename(columns=lambda name: f"test_stability/{name}")
+        per_seed = of_test.join(stability).rename(columns=OF_OTHER_PARTS)
+        metrics = {str(name): float(values.mean()) for name, values in per_seed.items()}
+        spread = {f"test_spread/{str(name).split('/')[-1]}": float(per_seed[name].std(ddof=1)) for name in per_seed}
+    metrics |= {"failed_trainings": float(ledger["failed_trainings"])}
+    metrics |= {f"{USED}{key}": ledger[key] for key in ("trainings", "seconds", "gradient_steps", "row_visits")}
+    return {key: value for key, value in (metrics | spread).items() if math.isfinite(value)}
+
+
+def search_series(outcome: Outcome) -> dict[str, list[tuple[int, float]]]:
+    """The best score among the configurations up to each."""
+    of = "oracle" if outcome.study.selector == "oracle" else "validation"
+    scores = sorted(outcome.selection.scores.items()) if outcome.selection else []
+    best = itertools.accumulate((score for _, score in scores), min)
+    return {f"{of}/best_score": [(index, value) for (index, _), value in zip(scores, best, strict=True)]}
 
 
 def study_params(outcome: Outcome) -> dict[str, Any]:
@@ -80,6 +104,10 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         tags["oodbench.test_opened_at"] = outcome.opening.opened_at
         tags["oodbench.test_fingerprint"] = outcome.opening.test_fingerprint
         tags["oodbench.test_opened_before_selection"] = str(outcome.opening.before_selection).lower()
+    if outcome.selection:
+        tags["oodbench.chosen"] = hparams_text(study.configurations[outcome.selection.configuration])
+        tags["oodbench.models"] = models_text(outcome)
+        tags["mlflow.loggedArtifacts"] = json.dumps([{"path": ENVIRONMENTS, "type": "table"}])
     if study.budget.repeat:
         tags["oodbench.repeat_of"] = study.repeat_of
     if outcome.error:
@@ -103,8 +131,6 @@ def configuration_metrics(outcome: Outcome) -> list[dict[str, float]]:
 
 
 def write_artifacts(outcome: Outcome, folder: Path) -> None:
-    from safetensors.numpy import save_file
-
     outcome.results.to_parquet(folder / "results.parquet", index=False)
     documents: dict[str, Any] = {
         "ledger": outcome.ledger,
@@ -113,14 +139,23 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
     }
     if outcome.selection and outcome.opening:
         documents |= {"selection": outcome.selection.as_dict(), "opening": asdict(outcome.opening)}
+        (folder / ENVIRONMENTS).write_text(_environment_table(outcome.results))
     if outcome.stability:
         documents |= {"stability": outcome.stability.as_dict()}
     for name, content in documents.items():
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
-    (folder / "models").mkdir()
-    for seed, model in outcome.models.items():
-        if isinstance(model, Storable):
-            save_file(model.arrays(), folder / "models" / f"seed-{seed}.safetensors", metadata=model.about())
+    study = outcome.study
+    features = study.training.train[study.seeds[0]][0].x.shape[1]
+    for seed, model in outcome.kept_models.items():
+        write_model(model, folder / "models" / f"seed-{seed}", study.dataset.task, study.dataset.columns, features)
+
+
+def _environment_table(results: pd.DataFrame) -> str:
+    """Scores of the chosen configuration on every test environment, means over seeds, as MLflow shows tables."""
+    test = results[results["chosen"] & (results["part"] == "test")].dropna(axis="columns", how="all")
+    scores = [name for name in ("error", "accuracy", "f1", "stability", "ods") if name in test]
+    table = test.groupby("environment", sort=False)[[*scores, "rows"]].mean().reset_index()
+    return str(table.to_json(orient="split", index=False, double_precision=6))
 
 
 def _git_commit() -> str:

@@ -6,7 +6,7 @@ Without torch a driver starts, and a stored model predicts, seconds sooner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.models import Model
+from oodbench.models import FAMILIES, Model
 from oodbench.recipe import Recipe
-from oodbench.settings import as_dict
+from oodbench.settings import as_texts, configure
 
 CHUNK_ROWS = 2048  # the same for any number of models, so that a model's numbers do not depend on the others
 CACHE_BYTES = 1_000_000  # of the widest layer's activations; more models than fit take turns
+SETTING = "model."
 
 T = TypeVar("T")
 
@@ -53,9 +54,21 @@ class FittedModel:
         return {"parameters": self.parameters}
 
     def about(self) -> dict[str, str]:
-        family = {"family": self.model.name} | {f"model.{key}": value for key, value in as_dict(self.model).items()}
-        shape = {"outputs": self.width, "classification": self.classification, "loss": self.recipe.loss}
-        return {key: str(value) for key, value in (family | shape).items()}
+        family = {"family": self.model.name} | {f"{SETTING}{key}": value for key, value in as_texts(self.model).items()}
+        shape = {"outputs": str(self.width), "classification": str(self.classification), "loss": self.recipe.loss}
+        return family | shape
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> FittedModel:
+        """What `arrays` and `about` were made of."""
+        settings = {key.removeprefix(SETTING): value for key, value in about.items() if key.startswith(SETTING)}
+        return cls(
+            configure(FAMILIES[about["family"]], settings, "the stored model"),
+            configure(Recipe, {"loss": about["loss"]}, "the stored model"),
+            int(about["outputs"]),
+            about["classification"] == "True",
+            arrays["parameters"],
+        )
 
     def predict_from(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
         """Predictions [..., row] from outputs [..., output, row]."""

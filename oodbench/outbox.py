@@ -33,6 +33,17 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class DataInput:
+    """Data that a study used, as MLflow describes a dataset."""
+
+    name: str
+    digest: str
+    context: str  # training, validation or test
+    schema: str  # JSON; empty where columns have no names
+    profile: str  # JSON
+
+
+@dataclass(frozen=True)
 class Parcel:
     """A concluded study, ready to be recorded."""
 
@@ -49,6 +60,8 @@ class Parcel:
     parent: Entry
     children: list[Entry]  # one per configuration
     folder: Path
+    series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)  # of the parent: metrics by step
+    inputs: list[DataInput] = field(default_factory=list)
 
     @property
     def artifacts(self) -> Path:
@@ -102,11 +115,13 @@ class Outbox:
 
 
 def _describe(outcome: Any, id: str, destination: str, fresh: bool, folder: Path) -> Parcel:
-    from oodbench.entries import configuration_metrics, study_metrics, study_params, study_tags
-    from oodbench.settings import as_dict
+    from oodbench.entries import configuration_metrics, search_series, study_metrics, study_params, study_tags
+    from oodbench.inputs import data_inputs
+    from oodbench.notes import NOTE, configuration_name, experiment_tags, study_note
 
     study = outcome.study
-    settings = json.dumps(as_dict(study.dataset))
+    chosen = outcome.selection.configuration if outcome.selection else None
+    metrics = study_metrics(outcome)
     tags = {"oodbench.kind": "study", "oodbench.study": study.identity, "oodbench.parcel": id}
     return Parcel(
         id=id,
@@ -118,26 +133,28 @@ def _describe(outcome: Any, id: str, destination: str, fresh: bool, folder: Path
         started=int(outcome.started * 1000),
         concluded=int(time.time() * 1000),
         error=outcome.error or "",
-        experiment_tags={"oodbench.dataset": study.dataset_name, "oodbench.settings": settings},
+        experiment_tags=experiment_tags(study),
         parent=Entry(
             study.label,
             "FAILED" if outcome.error else "FINISHED",
-            study_metrics(outcome),
+            metrics,
             _text(study_params(outcome)),
-            tags | _text(study_tags(outcome)),
+            tags | _text(study_tags(outcome)) | {NOTE: study_note(outcome, metrics)},
         ),
         children=[
             Entry(
-                f"{study.method_name} {index}",
-                "FAILED" if metrics["failed_trainings"] else "FINISHED",
-                metrics,
+                configuration_name(study, index, index == chosen),
+                "FAILED" if scores["failed_trainings"] else "FINISHED",
+                scores,
                 _text(hparams),
             )
-            for index, (hparams, metrics) in enumerate(
+            for index, (hparams, scores) in enumerate(
                 zip(study.configurations, configuration_metrics(outcome), strict=True)
             )
         ],
         folder=folder,
+        series=search_series(outcome),
+        inputs=data_inputs(outcome),
     )
 
 
@@ -151,7 +168,8 @@ def _read(folder: Path) -> Parcel | None:
     except FileNotFoundError:  # delivered by another driver just now
         return None
     parent, children = Entry(**contents.pop("parent")), [Entry(**child) for child in contents.pop("children")]
-    return Parcel(**contents, parent=parent, children=children, folder=folder)
+    inputs = [DataInput(**one) for one in contents.pop("inputs", [])]
+    return Parcel(**contents, parent=parent, children=children, inputs=inputs, folder=folder)
 
 
 def _settle(folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from oodbench.assess import Stability, assess
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.evaluate import Opening, open_test
+from oodbench.method import Storable
 from oodbench.select import Selection, select
 from oodbench.study import Study
 from oodbench.trial import PackResult
@@ -50,6 +51,11 @@ class Outcome:
     models: dict[int, Predictor] = field(default_factory=dict)  # of the chosen configuration, by seed
     stability: Stability | None = None  # of the chosen configuration
     error: str | None = None  # why there is no selection
+
+    @property
+    def kept_models(self) -> dict[int, Storable]:
+        """Those of the models that the record can keep."""
+        return {seed: model for seed, model in self.models.items() if isinstance(model, Storable)}
 
 
 def conclude(study: Study, packs: Mapping[int, PackResult], store: PackStore, started: float) -> Outcome:

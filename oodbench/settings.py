@@ -67,6 +67,11 @@ def as_dict(instance: Any) -> dict[str, Any]:
     return {_name(field): getattr(instance, field.name) for field in dataclasses.fields(instance)}
 
 
+def as_texts(instance: Any) -> dict[str, str]:
+    """As `configure` reads them."""
+    return {name: _as_text(value) for name, value in as_dict(instance).items()}
+
+
 def describe(cls: type[Any]) -> list[tuple[str, str, str, str]]:
     """(name, type, default, help) of every setting."""
     types = get_type_hints(cls)

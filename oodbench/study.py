@@ -70,6 +70,10 @@ class SharedData:
         if fault:
             raise ValueError(fault)
 
+    @cached_property
+    def validation_fingerprint(self) -> str:
+        return fingerprint(environment for environments in self.validation.values() for environment in environments)
+
     @property
     def labelled(self) -> bool:
         return all(len(environments) > 1 for environments in self.train.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from oodbench.dataset import Task
 from oodbench.ledger import Ledger
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 VERSION = "oodbench.version."
 REPEAT_OF = "oodbench.repeat_of"
 CHOSEN = "chosen."
+USED = "used/"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,20 +81,20 @@ def read_study(run_id: str, entry: Entry, concluded: int, results: pd.DataFrame 
 
 
 def _ledger(entry: Entry) -> Ledger:
-    params, metrics = entry.params, entry.metrics
+    params, used = entry.params, _named(USED, entry.metrics) or entry.metrics  # once they had no group
     seconds = params.get("budget_seconds", "None")
     return Ledger(
         trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
         search=params.get("search", "random"),
         scheduler=params.get("scheduler", "none"),
         budget_seconds=None if seconds == "None" else float(seconds),
-        trainings=int(metrics["trainings"]),
-        gradient_steps=int(metrics["gradient_steps"]),
-        row_visits=int(metrics["row_visits"]),
-        seconds=metrics["seconds"],
+        trainings=int(used["trainings"]),
+        gradient_steps=int(used["gradient_steps"]),
+        row_visits=int(used["row_visits"]),
+        seconds=used["seconds"],
         device=params["device"],
     )
 
 
-def _named(prefix: str, values: Mapping[str, str]) -> dict[str, str]:
+def _named(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
     return {key.removeprefix(prefix): values[key] for key in sorted(values) if key.startswith(prefix)}

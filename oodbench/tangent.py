@@ -7,7 +7,7 @@ row is projected onto them in chunks, so that time is linear in the rows and mem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +94,16 @@ class TangentModel:
         return {name: getattr(self, name) for name in names}
 
     def about(self) -> dict[str, str]:
-        return {"family": "tangent", "classification": str(self.classification)}
+        return {
+            "family": "tangent",
+            "classification": str(self.classification),
+            "megabytes": str(self.megabytes),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> TangentModel:
+        """What `arrays` and `about` were made of."""
+        return cls(**arrays, classification=about["classification"] == "True", megabytes=int(about["megabytes"]))
 
     def outputs(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The value, or a score per class (of class 1 alone, where there are two). [row, output]"""

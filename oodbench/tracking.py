@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from oodbench.errors import TrackingFailed, Unreachable, UserError
-from oodbench.outbox import Entry, Parcel
+from oodbench.notes import METHODS_VIEW, VIEW
+from oodbench.outbox import DataInput, Entry, Parcel
 from oodbench.study import Study
 from oodbench.studyrecord import REPEAT_OF, StudyRecord, read_study
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     pass
 
 CONNECT_SECONDS = 10
+MOST_METRICS = 1000  # in one request
 DATABASE = "mlflow.db"
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
 
@@ -241,6 +243,12 @@ class Record:
         found = self.ask(self.client.search_experiments, filter_string="tags.`oodbench.dataset` != ''")
         return [experiment.name for experiment in found]
 
+    def page_of(self, experiment: str) -> str:
+        """The part of an address that shows its studies in MLflow's page, in our view if the experiment has it."""
+        has_view = VIEW + METHODS_VIEW in self.ask(self.client.get_experiment, experiment).tags
+        view = f"&viewStateShareKey={METHODS_VIEW}" if has_view else ""
+        return f"#/experiments/{experiment}/runs?workflowType=machine_learning{view}"
+
     def ensure_experiment(self, setting: str, tags: Mapping[str, str]) -> str:
         found = self.experiment_id(setting)
         if found is not None:
@@ -270,6 +278,29 @@ class Record:
             params=[Param(key, value) for key, value in entry.params.items()],
             tags=[RunTag(key, value) for key, value in entry.tags.items()],
         )
+
+    def add_series(self, run_id: str, series: Mapping[str, Sequence[tuple[int, float]]], at: int) -> None:
+        """Metrics by step. Saying the same again changes nothing."""
+        from mlflow.entities import Metric
+
+        points = [Metric(key, value, at, step) for key, found in series.items() for step, value in found]
+        for start in range(0, len(points), MOST_METRICS):
+            self.ask(self.client.log_batch, run_id, metrics=points[start : start + MOST_METRICS])
+
+    def add_inputs(self, run_id: str, inputs: Sequence[DataInput]) -> None:
+        """MLflow's datasets. Saying the same again changes nothing."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        code = json.dumps({"tags": {"mlflow.source.type": "LOCAL", "mlflow.source.name": "oodbench"}})
+        found = [
+            DatasetInput(
+                Dataset(one.name, one.digest, "code", code, schema=one.schema or None, profile=one.profile),
+                [InputTag("mlflow.data.context", one.context)],
+            )
+            for one in inputs
+        ]
+        if found:
+            self.ask(self.client.log_inputs, run_id, found)
 
     def add_artifacts(self, run_id: str, folder: Path) -> None:
         self.ask(self.client.log_artifacts, run_id, str(folder))

@@ -36,7 +36,7 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
             f"there are no studies on {setting or 'any dataset'} in {directory}.\n"
             f"There are some on: {', '.join(recorded) or 'none'}."
         )
-    experiment = record.experiment_id(setting or recorded[0])
+    experiment = record.experiment_id(setting or recorded[0]) or ""
     if not _is_free(port):
         raise Unreachable(f"port {port} is taken.\nChoose another with --port.")
     server = subprocess.Popen(
@@ -52,7 +52,7 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         _wait_until_up(server, port)
-        console.print(f"http://{HOST}:{port}/#/experiments/{experiment}/runs", highlight=False, soft_wrap=True)
+        console.print(f"http://{HOST}:{port}/{record.page_of(experiment)}", highlight=False, soft_wrap=True)
         console.print("[dim]Ctrl-C stops it[/dim]")
         server.wait()
     except KeyboardInterrupt:

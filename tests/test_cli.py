@@ -187,7 +187,9 @@ def _look_at_the_page(directory: Path) -> None:
     try:
         assert page.stderr is not None
         address = page.stderr.readline().strip()
-        assert re.fullmatch(rf"http://127.0.0.1:{port}/#/experiments/\d+/runs", address)
+        assert re.fullmatch(
+            rf"http://127.0.0.1:{port}/#/experiments/\d+/runs\?workflowType=.*&viewStateShareKey=methods", address
+        )
         with urlopen(f"http://127.0.0.1:{port}/", timeout=30) as answer:
             assert b"MLflow" in answer.read()
     finally:

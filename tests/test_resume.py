@@ -84,6 +84,9 @@ def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled
         ("study", "FINISHED"): 1, ("configuration", "FINISHED"): 3,
     }  # fmt: skip
     assert {run.info.lifecycle_stage for run in runs} == {"active"}
+    (study,) = (run for run in runs if run.data.tags["oodbench.kind"] == "study")
+    assert len(study.inputs.dataset_inputs) == len(parcel.inputs) == 3
+    assert len(record.client.get_metric_history(study.info.run_id, "validation/best_score")) == 3
     (board,) = finished.leaderboards()
     again = oodbench.leaderboard("selection_bias", settings=TINY, directory=tmp_path)
     assert again.rows[0].cells == board.rows[0].cells
@@ -96,7 +99,9 @@ def test_what_a_lost_directory_left_open_is_removed(finished: oodbench.Result, t
     record.create_run(experiment, "stray", {"oodbench.kind": "study", "oodbench.study": parcel.study}, 0)
     deliver(record, parcel)
     runs = all_runs(record)
-    assert sorted((run.info.run_name, run.info.status, run.info.lifecycle_stage) for run in runs) == [
+    assert sorted(
+        (run.info.run_name.removesuffix(" (chosen)"), run.info.status, run.info.lifecycle_stage) for run in runs
+    ) == [
         ("erm", "FINISHED", "active"),
         *((f"erm {index}", "FINISHED", "active") for index in range(3)),
         ("stray", "KILLED", "deleted"),

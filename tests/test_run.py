@@ -90,19 +90,20 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
         assert tags["oodbench.fingerprint"] == finished.studies[0].training.fingerprint
         assert {"oodbench.version.torch", "oodbench.version.ray", "oodbench.test_opened_at"} <= set(tags)
         assert {"chosen.learning_rate", "training.steps", "model", "trials", "dataset.majority"} <= set(params)
-        assert parent.data.metrics["gradient_steps"] == 3 * 2 * 2000
-        assert parent.data.metrics["row_visits"] == 3 * 2 * 2000 * 240
+        assert parent.data.metrics["used/gradient_steps"] == 3 * 2 * 2000
+        assert parent.data.metrics["used/row_visits"] == 3 * 2 * 2000 * 240
         names = {artifact.path for artifact in client.list_artifacts(parent.info.run_id)}
         assert names == {
             "results.parquet", "ledger.json", "failures.json", "configurations.json", "selection.json",
-            "opening.json", "stability.json", "models",
+            "opening.json", "stability.json", "environments.json", "models",
         }  # fmt: skip
         models = [artifact.path for artifact in client.list_artifacts(parent.info.run_id, "models")]
-        assert models == ["models/seed-0.safetensors", "models/seed-1.safetensors"]
-        with safe_open(client.download_artifacts(parent.info.run_id, models[0]), "numpy") as stored:
+        assert models == ["models/seed-0", "models/seed-1"]
+        arrays = client.download_artifacts(parent.info.run_id, f"{models[0]}/model.safetensors")
+        with safe_open(arrays, "numpy") as stored:
             assert stored.get_tensor("parameters").shape == (10,)
             described = stored.metadata()
-        assert (described["family"], described["model.intercept"], described["outputs"]) == ("linear", "False", "1")
+        assert (described["family"], described["model.intercept"], described["outputs"]) == ("linear", "false", "1")
 
 
 def test_the_stability_of_the_chosen_models_is_recorded(finished: oodbench.Result) -> None:
@@ -117,10 +118,10 @@ def test_the_stability_of_the_chosen_models_is_recorded(finished: oodbench.Resul
     (erm,) = (one for one in finished.record.studies(finished.studies[0].setting) if one.label == "erm")
     run = finished.record.client.get_run(erm.run_id)
     assert run.data.params["stability.alpha0"] == "0.1"
-    assert run.data.metrics["test_stability"] == pytest.approx(test["stability"].mean().mean())
-    assert run.data.metrics["max_test_stability"] == pytest.approx(test["stability"].max().mean())
-    assert run.data.metrics["ods"] == pytest.approx(test["ods"].mean().mean())
-    assert run.data.metrics["validation_stability"] > 0
+    assert run.data.metrics["test_stability/test_stability"] == pytest.approx(test["stability"].mean().mean())
+    assert run.data.metrics["test_stability/max_test_stability"] == pytest.approx(test["stability"].max().mean())
+    assert run.data.metrics["test_stability/ods"] == pytest.approx(test["ods"].mean().mean())
+    assert run.data.metrics["validation/stability"] > 0
     document = finished.record.document(erm.run_id, "stability.json")
     assert len(document["assessments"]) == 2 * (1 + 2 + 6)
     assert {one["column"] for one in document["assessments"][0]["worst"]["columns"]} >= {"S1", "V5"}
