@@ -87,7 +87,7 @@ class SuiteResult:
         return [self._board(board) for board in self.suite.boards]
 
     def write(self, folder: str | Path) -> list[Path]:
-        """A Markdown and a CSV file per board, figures, and an index; the same record gives the same files."""
+        """Files per board, figures, a page and an index, README.md; the same record gives the same bytes."""
         from oodbench.report.suite import write_files
 
         return write_files(self, Path(folder))

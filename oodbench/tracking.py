@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -26,9 +26,6 @@ from oodbench.notes import METHODS_VIEW, VIEW
 from oodbench.outbox import DataInput, Entry, Parcel
 from oodbench.study import Study
 from oodbench.studyrecord import REPEAT_OF, StudyRecord, read_study
-
-if TYPE_CHECKING:
-    pass
 
 CONNECT_SECONDS = 10
 MOST_METRICS = 1000  # in one request

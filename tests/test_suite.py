@@ -88,7 +88,7 @@ def test_files_are_written_and_the_same_record_gives_the_same_bytes(
     written = result.write(tmp_path / "one")
     drawn = ["regression/1/distribution.svg", "regression/2/distribution.svg"]
     names = ["regression.md", "regression.csv", "regression_cells.csv", "regression.tex", *drawn]
-    names += ["curve.md", "curve.csv", "curve_cells.csv", "curve.svg", "README.md"]
+    names += ["curve.md", "curve.csv", "curve_cells.csv", "curve.svg", "page/index.html", "README.md"]
     assert [file.relative_to(tmp_path / "one").as_posix() for file in written] == names
     same = cli("compare", str(tmp_path / "one"), str(tmp_path / "one"), "--json")
     assert same.code == 0, same.err

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from oodbench.suiteresult import SuiteResult
 
 FILE = "nightly.json"
-PAGE = "page"
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,7 @@ def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], 
 
 def write_night(folder: Path, night: Night, result: SuiteResult, earlier: Sequence[str] = ()) -> None:
     """The boards, their page, and the rest of what is compared; files of an earlier night that are no more go."""
-    written = [*result.write(folder), result.write_page(folder / PAGE)]
-    names = [path.relative_to(folder).as_posix() for path in written]
+    names = [path.relative_to(folder).as_posix() for path in result.write(folder)]
     for name in set(earlier) - set(names):
         (folder / name).unlink(missing_ok=True)
     content = {

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from oodbench.suiteresult import BoardResult, SuiteResult
 
+PAGE = "page"
+
 
 def write_files(result: SuiteResult, folder: Path) -> list[Path]:
-    """Board by board its Markdown, CSV, scores per seed and environment, and LaTeX or figure; then the index."""
+    """Board by board its Markdown, CSV, scores per seed and environment, and LaTeX or figure; a page; the index."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for board in result.boards:
@@ -39,6 +41,7 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
             written.append(folder / file)
             written[-1].write_text(text, encoding="utf-8")
         written += figures
+    written.append(result.write_page(folder / PAGE))
     written.append(folder / "README.md")
     written[-1].write_text(_index(result), encoding="utf-8")
     return written
@@ -155,6 +158,7 @@ def _index(result: SuiteResult) -> str:
         )
     records = [record for board in result.boards for record in board.records]
     versions = sorted({", ".join(f"{name} {one}" for name, one in record.versions.items()) for record in records})
+    lines += ["", f"All of it on one page, with figures, ledger and provenance: [{PAGE}/index.html]({PAGE}/index.html)."]
     lines += ["", *(f"Versions: {text}." for text in versions)]
     lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
     return "\n".join(lines) + "\n"

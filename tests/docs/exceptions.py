@@ -19,7 +19,7 @@ SHORTER = [  # (what the command begins with or has, options that are appended):
     ("oodbench run", "--trials 2 --seeds 2 --set-training steps=20"),
     ("oodbench ui", "--port 5077"),
     ("pip install -e", "--no-deps --no-index --no-build-isolation --quiet"),
-    ("python docs/picture.py", "docs/../leaderboards/acs_travel_2024/page/index.html board.png"),
+    ("python docs/picture.py", "docs/../leaderboards/acs_travel_2024/fair/page/index.html board.png"),
 ]
 
 SERVERS = ["oodbench ui"]

@@ -49,5 +49,5 @@ def test_nothing_but_pages_comes_along() -> None:
 
 
 def test_the_board_is_on_the_site_as_a_page() -> None:
-    page = Path("leaderboards/acs_travel_2024/page/index.html")
+    page = Path("leaderboards/acs_travel_2024/fair/page/index.html")
     assert (SITE / page).read_bytes() == (ROOT / page).read_bytes()
