@@ -158,7 +158,8 @@ def _index(result: SuiteResult) -> str:
         )
     records = [record for board in result.boards for record in board.records]
     versions = sorted({", ".join(f"{name} {one}" for name, one in record.versions.items()) for record in records})
-    lines += ["", f"All of it on one page, with figures, ledger and provenance: [{PAGE}/index.html]({PAGE}/index.html)."]
+    page = f"[{PAGE}/index.html]({PAGE}/index.html)"
+    lines += ["", f"All of it on one page, with figures, ledger and provenance: {page}."]
     lines += ["", *(f"Versions: {text}." for text in versions)]
     lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
     return "\n".join(lines) + "\n"
