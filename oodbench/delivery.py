@@ -14,8 +14,8 @@ from typing import Any
 
 from oodbench.claim import Claims
 from oodbench.errors import TrackingFailed, Unreachable
-from oodbench.notes import NOTE, RUN_ID
-from oodbench.outbox import Entry, Outbox, Parcel
+from oodbench.notes import with_run_id
+from oodbench.outbox import Outbox, Parcel
 from oodbench.tracking import Record
 
 WRITERS = 4  # at once, to a server; the embedded database takes one
@@ -30,18 +30,14 @@ def deliver(record: Record, parcel: Parcel, go_on: Callable[[], None] = lambda: 
         parent = _open_parent(record, parcel, experiment)
         if parent is None:
             return
-        record.fill_run(parent, _knowing(parcel.parent, parent), parcel.concluded)
+        entry = replace(parcel.parent, tags=with_run_id(parcel.parent.tags, parent))
+        record.fill_run(parent, entry, parcel.concluded)
         record.add_series(parent, parcel.series, parcel.concluded)
         record.add_inputs(parent, parcel.inputs)
         _write_children(record, parcel, experiment, parent, go_on)
         go_on()
         record.add_artifacts(parent, parcel.artifacts)
         record.end_run(parent, parcel.parent.status, parcel.concluded)
-
-
-def _knowing(entry: Entry, run_id: str) -> Entry:
-    """The entry with the run's id where its note speaks of it."""
-    return replace(entry, tags=entry.tags | {NOTE: entry.tags.get(NOTE, "").replace(RUN_ID, run_id)})
 
 
 def _open_parent(record: Record, parcel: Parcel, experiment: str) -> str | None:

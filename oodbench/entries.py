@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.metrics import summarize, summarize_stability
-from oodbench.notes import hparams_text, models_text
+from oodbench.notes import hparams_text, model_tags
 from oodbench.outcome import Outcome
 from oodbench.reproduce import command_for
 from oodbench.settings import as_dict
@@ -106,7 +106,7 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         tags["oodbench.test_opened_before_selection"] = str(outcome.opening.before_selection).lower()
     if outcome.selection:
         tags["oodbench.chosen"] = hparams_text(study.configurations[outcome.selection.configuration])
-        tags["oodbench.models"] = models_text(outcome)
+        tags |= model_tags(outcome)
         tags["mlflow.loggedArtifacts"] = json.dumps([{"path": ENVIRONMENTS, "type": "table"}])
     if study.budget.repeat:
         tags["oodbench.repeat_of"] = study.repeat_of
@@ -118,14 +118,15 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
 def configuration_metrics(outcome: Outcome) -> list[dict[str, float]]:
     """Of every configuration, in their order."""
     failed = Counter(failure["configuration"] for failure in outcome.failures)
-    metrics = [{"failed_trainings": float(failed[index])} for index in range(len(outcome.study.configurations))]
+    metrics: list[dict[str, float]] = [{} for _ in outcome.study.configurations]
     scores = outcome.results[outcome.results["part"] == "validation"]
     by_seed = scores.groupby(["configuration", "seed"])["error"].agg(["mean", "max"])
     for index, row in by_seed.groupby("configuration").mean().iterrows():
-        of_one = metrics[int(str(index))]
-        of_one |= {"validation_mean_error": float(row["mean"]), "validation_worst_error": float(row["max"])}
-    if outcome.selection:
-        for index, of_one in enumerate(metrics):
+        of_one = metrics[int(str(index))]  # MLflow's plots begin with the first metric
+        of_one |= {"validation_worst_error": float(row["max"]), "validation_mean_error": float(row["mean"])}
+    for index, of_one in enumerate(metrics):
+        of_one["failed_trainings"] = float(failed[index])
+        if outcome.selection:
             of_one["chosen"] = float(outcome.selection.configuration == index)
     return [{key: value for key, value in of_one.items() if math.isfinite(value)} for of_one in metrics]
 

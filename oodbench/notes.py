@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from oodbench.method import LossMethod
@@ -17,7 +18,9 @@ from oodbench.stored import is_loadable
 from oodbench.study import Study
 
 NOTE = "mlflow.note.content"
-RUN_ID = "RUN_ID"  # in a note: the run's own id, known when it is delivered
+MODELS = "mlflow.log-model.history"
+MOST_LISTED = 10  # models
+RUN_ID = "RUN_ID"  # in these tags: the run's own id, known when it is delivered
 METHODS_VIEW = "methods"
 VIEW = "mlflow.sharedViewState."
 LOADED = "kept in models, for mlflow.pyfunc.load_model"
@@ -53,16 +56,35 @@ def study_note(outcome: Outcome, metrics: Mapping[str, float]) -> str:
     parts += [f"{failed} of {outcome.ledger['trainings']} trainings failed: see `failures.json`."] if failed else []
     command = command_for(study)
     parts += [f"Do it again: `{command}`"] if command else []  # a block of code would not be wrapped
-    if outcome.models and models_text(outcome) == LOADED:
+    if outcome.models and _kept(outcome) == LOADED:
         load = f'mlflow.pyfunc.load_model("runs:/{RUN_ID}/models/seed-{study.seeds[0]}")'
         parts.append(f"The chosen model of the first seed: `{load}`")
     elif outcome.models:
-        parts.append(f"The chosen models: {models_text(outcome)}.")
+        parts.append(f"The chosen models: {_kept(outcome)}.")
     return "\n\n".join(parts)
 
 
-def models_text(outcome: Outcome) -> str:
-    """What is kept of the chosen models."""
+def model_tags(outcome: Outcome) -> dict[str, str]:
+    """What is kept of the chosen models, and for MLflow's pages which folders are models: of the first seeds, since a
+    tag has its limits."""
+    tags = {"oodbench.models": _kept(outcome)}
+    if tags["oodbench.models"] == LOADED:
+        made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        flavors = {"python_function": {"loader_module": is_loadable.__module__}}
+        folders = [f"models/seed-{seed}" for seed in outcome.study.seeds[:MOST_LISTED]]
+        listed = [
+            {"run_id": RUN_ID, "artifact_path": path, "utc_time_created": made, "flavors": flavors} for path in folders
+        ]
+        tags[MODELS] = json.dumps(listed)
+    return tags
+
+
+def with_run_id(tags: Mapping[str, str], run_id: str) -> dict[str, str]:
+    """Tags of a run that speak of its id, now that it has one."""
+    return {key: value.replace(RUN_ID, run_id) if key in (NOTE, MODELS) else value for key, value in tags.items()}
+
+
+def _kept(outcome: Outcome) -> str:
     kept = outcome.kept_models
     if len(kept) < len(outcome.models):
         return "not kept, since they are not plain arrays"

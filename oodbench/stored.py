@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import platform
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ LOADABLE: dict[str, type[FittedModel] | type[TangentModel]] = {
     "tangent": TangentModel,
 }
 REQUIRED = ("oodbench", "mlflow", "numpy", "safetensors")
+_version = functools.cache(version)  # a study has a model per seed
 
 
 def is_loadable(model: Storable) -> bool:
@@ -47,12 +49,12 @@ def write_model(model: Storable, folder: Path, task: Task, columns: tuple[str, .
     flavor = {"loader_module": __name__, "data": ARRAYS, "python_version": platform.python_version()}
     described = {
         "flavors": {"python_function": flavor},
-        "mlflow_version": version("mlflow"),
+        "mlflow_version": _version("mlflow"),
         "signature": _signature(task, columns, features),
         "utc_time_created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
     }
     (folder / "MLmodel").write_text(json.dumps(described, indent=2) + "\n")
-    (folder / "requirements.txt").write_text("".join(f"{name}=={version(name)}\n" for name in REQUIRED))
+    (folder / "requirements.txt").write_text("".join(f"{name}=={_version(name)}\n" for name in REQUIRED))
 
 
 def feature_columns(columns: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -126,6 +126,9 @@ def test_models_are_arrays_and_text_and_what_is_neither_is_not_kept(results: dic
     pins = (kept / "seed-0" / "requirements.txt").read_text().split()
     assert f"oodbench=={oodbench.__version__}" in pins
     assert all("==" in line for line in pins)
+    listed = json.loads(run_of(result, "erm").data.tags["mlflow.log-model.history"])
+    assert [one["artifact_path"] for one in listed] == ["models/seed-0", "models/seed-1"]
+    assert {one["run_id"] for one in listed} == {run_of(result, "erm").info.run_id}
     foreign = run_of(result, "mean")
     assert "not kept" in foreign.data.tags["oodbench.models"]
     assert "models" not in {artifact.path for artifact in result.record.client.list_artifacts(foreign.info.run_id)}

@@ -1,6 +1,6 @@
 """MLflow's pages of a real record, in a real browser. `tox -e browser` runs this.
 
-`OODBENCH_SCREENSHOTS=docs/images tox -e browser -- tests/browser/test_mlflow.py` makes the pictures of docs/mlflow.md.
+The pictures of docs/mlflow.md: `OODBENCH_SCREENSHOTS=$PWD/docs/images tox -e browser -- tests/browser/test_mlflow.py`.
 """
 
 from __future__ import annotations
@@ -72,20 +72,22 @@ def wait(browser: Any, *texts: str) -> str:
     deadline = time.monotonic() + PATIENCE
     said = ""
     while time.monotonic() < deadline:
-        said = str(browser.execute_script("return document.body.innerText"))
+        said = " ".join(str(browser.execute_script("return document.body.innerText")).split())
         if all(text in said for text in texts):
             return said
         time.sleep(0.3)
     raise AssertionError(f"{[text for text in texts if text not in said]} not found in:\n{said}")
 
 
-def keep(browser: Any, name: str) -> None:
+def keep(browser: Any, name: str, high: int = HIGH, wide: int = WIDE) -> None:
     """A picture for docs/mlflow.md, small enough for a repository."""
     folder = os.environ.get("OODBENCH_SCREENSHOTS")
     if not folder:
         return
     from PIL import Image
 
+    size = {"width": wide, "height": high, "deviceScaleFactor": WIDE / wide, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.execute_script(
         "for (const one of document.querySelectorAll('.modebar, [aria-label*=ssistant]')) one.style.display = 'none'"
     )
@@ -100,8 +102,8 @@ def keep(browser: Any, name: str) -> None:
 def names(browser: Any) -> list[str]:
     """The runs of the table from top to bottom."""
     script = """return [...document.querySelectorAll('.ag-row')].map(row => [row.getBoundingClientRect().top,
-    row.querySelector('a[href*="/runs/"]')?.innerText]).filter(one => one[1]).sort((a, b) => a[0] - b[0])
-    .map(one => one[1])"""
+    row.querySelector('a[href*="/runs/"]:not([href*="/artifacts"])')?.innerText])
+    .filter(one => one[1]).sort((a, b) => a[0] - b[0]).map(one => one[1])"""
     return list(dict.fromkeys(browser.execute_script(script)))
 
 
@@ -125,7 +127,7 @@ def test_the_page_opens_with_the_methods_and_their_errors_the_best_first(look: L
     assert sorted(shown) == METHODS
     assert shown.index("srm") < shown.index("erm")
     assert "Studies on selection_bias" in wait(browser, "methods")
-    keep(browser, "methods")
+    keep(browser, "methods", 560, 1600)
 
 
 def test_parents_have_their_configurations_in_order_and_the_chosen_one_is_marked(look: Look) -> None:
@@ -149,11 +151,8 @@ def test_two_runs_compare_by_choices_and_errors(look: Look) -> None:
     said = wait(browser, "Comparing 2 Runs", "chosen.learning_rate", "chosen.weight_decay", "test/mean_error")
     assert "srm" in said
     assert "erm" in said
-    from selenium.webdriver.common.by import By
-
-    heading = browser.find_element(By.XPATH, "//*[text()='Parameters']")
-    browser.execute_script("arguments[0].scrollIntoView()", heading)
-    keep(browser, "compare")
+    press(browser, "[role=button], button", "Visualizations")  # folds them away
+    keep(browser, "compare", 1100)
 
 
 def test_charts_begin_with_the_test_errors(look: Look) -> None:
@@ -166,7 +165,7 @@ def test_charts_begin_with_the_test_errors(look: Look) -> None:
 def test_environments_are_a_table_with_a_column_per_method(look: Look) -> None:
     browser = look("?workflowType=machine_learning&compareRunsMode=ARTIFACT")
     wait(browser, "environments.json", "Group by: environment", "Compare: error", "r=-1.9", *METHODS)
-    keep(browser, "environments")
+    keep(browser, "environments", 900, 1800)
 
 
 def test_configurations_compare_in_parallel_coordinates(look: Look) -> None:
@@ -176,7 +175,7 @@ def test_configurations_compare_in_parallel_coordinates(look: Look) -> None:
         press(browser, f".ag-row[row-index='{row}'] input[type=checkbox]")
     press(browser, "button", "Compare")
     wait(browser, "Comparing 8 Runs", "Parallel Coordinates Plot", "learning_rate", "validation_worst_error")
-    keep(browser, "configurations")
+    keep(browser, "configurations", 700)
 
 
 def test_a_run_says_what_it_is_and_which_data_it_used(look: Look, page: str) -> None:
@@ -187,4 +186,4 @@ def test_a_run_says_what_it_is_and_which_data_it_used(look: Look, page: str) -> 
     keep(browser, "run")
     run = browser.current_url.split("?")[0].rstrip("/")
     browser.get(f"{run}/artifacts/models/seed-0")
-    wait(browser, "MLmodel", "S1", "double")
+    wait(browser, "MLflow Model", "S1 (required)", "double", "Register model")
