@@ -37,6 +37,7 @@ BASE = {
     "figures": ["selection_bias", "--output", "figures", *RECORD],
     "stability": ["3f2a", *RECORD],
     "compare": ["3f2a", "erm", *RECORD],
+    "nightly": ["paper", "--against", "baseline", "--address", NOBODY],
     "sync": RECORD,
     "show": ["erm"],
     "check": ["no-such-package"],
