@@ -90,6 +90,9 @@ def test_on_the_same_machine_every_bit_counts_and_elsewhere_the_statistics() -> 
     (finding,) = judge(night(), replace(worse, machine=ELSEWHERE), "").findings
     assert "→ 1.049 (+5.0%)" in str(finding)
     assert "p = 0.00049 over 12 seeds" in str(finding)
+    hardly = night({"irm": table(1.0005)})
+    assert kinds(night(), hardly) == [("worse", "irm")]
+    assert kinds(night(), replace(hardly, machine=ELSEWHERE)) == []  # consistent, and no more than rounding may be
     better = night({"irm": table(0.95)})
     assert kinds(night(), better) == [("changed", "irm")]
     assert kinds(night(), replace(better, machine=ELSEWHERE)) == []

@@ -1,12 +1,13 @@
 """A night held against its baseline: what has to be looked at, and why.
 
 On the machine of the baseline every number must be the same, to the last bit; what is not the same is a finding, worse
-or not. On another machine rounding differs, and the statistics of `oodbench compare` decide. Speed is compared as
-ratios on both.
+or not. On another machine rounding differs, and the statistics of `oodbench compare` decide, on differences that are
+no rounding. Speed is compared as ratios on both.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from oodbench.scores import Scores
 from oodbench.statistics import fewest_units
 
 SLOWER = 1.5  # times the ratio of the baseline; docs/nightly.md has the spread that was measured
+RELEVANT = 1e-3  # of the mean error; in float32, rounding that another machine does otherwise can become consistent
 KEYS = ["seed", "environment"]
 
 
@@ -94,7 +96,7 @@ def _in_numbers(
     for row in comparison.rows:
         key = row.setting, row.method
         where = f"{row.method} on {row.setting}"
-        if row.verdict == "worse":
+        if row.verdict == "worse" and (same_machine or _relative(row) > RELEVANT):
             yield Finding("worse", where, f"has {_change(row)}", f"{_how_sure(row)} {remedy}")
         elif row.verdict == "not comparable":
             yield Finding("not comparable", where, f"cannot be compared: {row.reason}", remedy)
@@ -164,8 +166,15 @@ def _differing(a: Scores, b: Scores) -> tuple[int, int]:
 def _change(row: Compared) -> str:
     assert row.a is not None
     assert row.b is not None
-    relative = f" ({(row.b - row.a) / abs(row.a):+.1%})" if row.a else ""
-    return f"mean error {row.a:.4g} → {row.b:.4g}{relative}"
+    return f"mean error {row.a:.4g} → {row.b:.4g} ({_relative(row):+.1%})"
+
+
+def _relative(row: Compared) -> float:
+    assert row.a is not None
+    assert row.b is not None
+    if row.a == row.b:
+        return 0.0
+    return (row.b - row.a) / abs(row.a) if row.a else math.copysign(math.inf, row.b)
 
 
 def _how_sure(row: Compared) -> str:
