@@ -81,12 +81,12 @@ def read_study(run_id: str, entry: Entry, concluded: int, results: pd.DataFrame 
 
 
 def _ledger(entry: Entry) -> Ledger:
-    params, used = entry.params, _named(USED, entry.metrics) or entry.metrics  # once they had no group
-    seconds = params.get("budget_seconds", "None")
+    params, used = entry.params, _named(USED, entry.metrics)
+    seconds = params["budget_seconds"]
     return Ledger(
-        trials_granted=int(params.get("trials_granted", params["trials"])),  # once it was not written down
-        search=params.get("search", "random"),
-        scheduler=params.get("scheduler", "none"),
+        trials_granted=int(params["trials_granted"]),
+        search=params["search"],
+        scheduler=params["scheduler"],
         budget_seconds=None if seconds == "None" else float(seconds),
         trainings=int(used["trainings"]),
         gradient_steps=int(used["gradient_steps"]),
