@@ -168,8 +168,9 @@ def _read(folder: Path) -> Parcel | None:
     except FileNotFoundError:  # delivered by another driver just now
         return None
     parent, children = Entry(**contents.pop("parent")), [Entry(**child) for child in contents.pop("children")]
-    inputs = [DataInput(**one) for one in contents.pop("inputs", [])]
-    return Parcel(**contents, parent=parent, children=children, inputs=inputs, folder=folder)
+    inputs = [DataInput(**one) for one in contents.pop("inputs")]
+    series = {name: [(step, value) for step, value in points] for name, points in contents.pop("series").items()}
+    return Parcel(**contents, parent=parent, children=children, inputs=inputs, series=series, folder=folder)
 
 
 def _settle(folder: Path) -> None:

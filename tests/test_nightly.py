@@ -162,8 +162,8 @@ def test_a_real_suite_is_accepted_and_then_quiet(cli: Cli, ray_address: str, tmp
     assert first.code == 0, first.err
     files = json.loads((tmp_path / "nightly.json").read_text())["files"]
     assert files == [f"regression{end}" for end in (".md", ".csv", "_cells.csv", ".tex")] + [
-        "README.md",
         "page/index.html",
+        "README.md",
     ]
     # the night before is forgotten: everything is trained again, and comes to the same bits
     again = cli("nightly", "small.toml", "--address", ray_address, "-o", "report")

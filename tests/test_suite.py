@@ -165,7 +165,7 @@ def test_a_suite_of_ones_own_through_the_command_line(
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
     assert " in all" in done.err
-    assert "wrote 11 files" in done.err
+    assert "wrote 12 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")
     assert board.out == done.out
