@@ -131,7 +131,9 @@ def concluded(result: oodbench.Result, directory: Path) -> Any:
     (study,) = result.studies
     (found,) = result.record.records_of([study])
     ledger = result.record.document(found.run_id, "ledger.json")
-    selection = Selection(**result.record.document(found.run_id, "selection.json"))
+    chosen = result.record.document(found.run_id, "selection.json")
+    scores = {int(index): score for index, score in chosen["scores"].items()}  # JSON has texts for keys
+    selection = Selection(**{**chosen, "scores": scores})
     opening = Opening(**result.record.document(found.run_id, "opening.json"))
     outcome = Outcome(study, found.results, [], ledger, 0.0, selection, opening)
     return Outbox(directory).put(outcome, "", fresh=False)
