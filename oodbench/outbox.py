@@ -169,7 +169,8 @@ def _read(folder: Path) -> Parcel | None:
         return None
     parent, children = Entry(**contents.pop("parent")), [Entry(**child) for child in contents.pop("children")]
     inputs = [DataInput(**one) for one in contents.pop("inputs", [])]
-    return Parcel(**contents, parent=parent, children=children, inputs=inputs, folder=folder)
+    series = {key: [(step, value) for step, value in points] for key, points in contents.pop("series", {}).items()}
+    return Parcel(**contents, parent=parent, children=children, series=series, inputs=inputs, folder=folder)
 
 
 def _settle(folder: Path) -> None:
