@@ -86,7 +86,7 @@ def with_run_id(tags: Mapping[str, str], run_id: str) -> dict[str, str]:
 
 def _kept(outcome: Outcome) -> str:
     kept = outcome.kept_models
-    if len(kept) < len(outcome.models):
+    if not kept or len(kept) < len(outcome.models):
         return "not kept, since they are not plain arrays"
     return LOADED if all(map(is_loadable, kept.values())) else "kept as arrays, which only their plug-in can load"
 
