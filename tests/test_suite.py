@@ -170,7 +170,7 @@ def test_a_suite_of_ones_own_through_the_command_line(
     board = cli("leaderboard", *command, "-o", "again")
     assert board.out == done.out
     written = [path.relative_to(tmp_path / "boards") for path in (tmp_path / "boards").rglob("*") if path.is_file()]
-    assert len(written) == 11
+    assert len(written) == 12
     for file in written:
         assert (tmp_path / "boards" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
     told = cli("leaderboard", *command, "--json").json()
