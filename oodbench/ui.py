@@ -60,8 +60,16 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
     finally:
         signal.signal(signal.SIGTERM, previous)
         if server.poll() is None:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait(timeout=10)
+            _end(server)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    os.killpg(server.pid, signal.SIGTERM)
+    try:
+        server.wait(timeout=10)
+    except subprocess.TimeoutExpired:  # a busy machine, or a page that is still open
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 def _wait_until_up(server: subprocess.Popen[bytes], port: int) -> None:
