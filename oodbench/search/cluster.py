@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from oodbench.errors import Unreachable
 
 CONNECT_SECONDS = 5
+ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @contextlib.contextmanager
@@ -25,13 +26,25 @@ def cluster(address: str | None) -> Iterator[None]:
         _check_reachable(address)
     else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-        # on Linux, Ray listens to the whole network unless told that there are no other machines
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    with _kept_to_this_machine() if address is None else contextlib.nullcontext():
+        ours = _connect(address)
+    if not ours:
+        yield
+        return
+    import ray
+
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str | None) -> bool:
+    """Whether the connection is of our making; there may be one."""
     import ray
 
     if ray.is_initialized():
-        yield
-        return
+        return False
     # ray.init mostly waits for its processes: meanwhile import what comes next
     importing = threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True)
     importing.start()
@@ -47,11 +60,22 @@ def cluster(address: str | None) -> Iterator[None]:
         raise Unreachable(
             f"Ray at {where} did not answer: {said}\nStart it with `ray start --head`, or leave out --address."
         ) from None
+    importing.join()  # modules of ray.tune import each other: another thread would find them half-made
+    return True
+
+
+@contextlib.contextmanager
+def _kept_to_this_machine() -> Iterator[None]:
+    """On Linux, Ray listens to the whole network unless told that there are no other machines. It is told while it is
+    imported and started; what else this process starts, such as a node of a cluster, is not."""
+    if ONLY_HERE in os.environ:
+        yield
+        return
+    os.environ[ONLY_HERE] = "0"
     try:
-        importing.join()  # modules of ray.tune import each other: another thread would find them half-made
         yield
     finally:
-        ray.shutdown()
+        del os.environ[ONLY_HERE]
 
 
 def resolve_device(device: str, address: str | None) -> str:
