@@ -25,9 +25,9 @@ def by_folktables(root: Path) -> int:
 
 
 def by_us(root: Path) -> int:
-    from oodbench_datasets.acs import AcsTravel
-    from oodbench_datasets.census import PersonFile
-    from oodbench_datasets.pums import load_states
+    from oodbench_datasets.acs.census import PersonFile
+    from oodbench_datasets.acs.datasets import AcsTravel
+    from oodbench_datasets.acs.pums import load_states
 
     states = sorted(json.loads((root / "states.json").read_text()))
     rows = load_states(AcsTravel.problem, [PersonFile(YEAR, HORIZON, state) for state in states])

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oodbench.files import Sources, Transfer
-from oodbench_datasets.census import CENSUS, STATES, PersonFile
+from oodbench.plugin.files import Sources, Transfer
+from oodbench_datasets.acs.census import CENSUS, STATES, PersonFile
 
 PERSONS, COLUMNS = 1_200_000, 286
 NEEDED = """ST PUMA AGEP SCHL MAR SEX DIS ESP MIG RELP RAC1P CIT OCCP JWTR POWPUMA POVPIP JWMNP PWGTP ESR""".split()

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from oodbench import Environment, Mlp, Recipe
-from oodbench.fitted import FittedModel
-from oodbench.scoring import f1, score_together
+from oodbench.engine.fitted import FittedModel
+from oodbench.engine.scoring import f1, score_together
 
 ROWS, FEATURES, MODELS, BATCH = 1_240_000, 16, 20, 1024
 

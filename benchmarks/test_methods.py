@@ -13,8 +13,8 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from oodbench import Linear, Recipe
-from oodbench.method import TrainingRows
-from oodbench.trial import Setup
+from oodbench.engine.data import TrainingRows
+from oodbench.engine.trial import Setup
 from oodbench_datasets.selection_bias import SelectionBias
 from oodbench_methods.eiil import fit_references, infer_environments
 
@@ -54,8 +54,9 @@ def test_eiils_split_against_gradient_steps(benchmark: BenchmarkFixture, report:
 KERHRM = """
 import json, resource, sys, time
 import numpy as np, torch
-from oodbench import TrainingRows
-from oodbench.trial import Trial
+from oodbench import Linear, Recipe, TrainingRows
+from oodbench.engine.trainer import Trainer
+from oodbench.engine.trial import Setup, Trial
 from oodbench_datasets.selection_bias import SelectionBias
 from oodbench_methods.kerhrm import KerHRM
 
@@ -65,7 +66,7 @@ data = SelectionBias(majority=rows * 10 // 11, minority=rows - rows * 10 // 11)
 train = TrainingRows.pooled(data.train(0), data.task, 2, False, None)
 hparams = {name: dimension.default for name, dimension in KerHRM().search_space().items()}
 started = time.perf_counter()
-model = KerHRM().fit_pack({0: train}, [Trial(0, hparams, 0, 1)], None)[0]
+model = KerHRM().fit_pack({0: train}, [Trial(0, hparams, 0, 1)], Trainer(Setup(Linear(), Recipe())))[0]
 model.predict(train.x)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 print(json.dumps([time.perf_counter() - started, peak]))

@@ -15,10 +15,11 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from oodbench import Linear, LossMethod, Mlp, Recipe
-from oodbench.method import TrainingRows
-from oodbench.models import Model
-from oodbench.pack import keep_freed_memory, train_pack
-from oodbench.trial import Setup, Trial, divide, trials_that_fit
+from oodbench.engine.data import TrainingRows
+from oodbench.engine.models import Model
+from oodbench.engine.trainer import Trainer, keep_freed_memory
+from oodbench.engine.trial import Setup, Trial, trials_that_fit
+from oodbench.study.pack import divide
 from oodbench_methods.erm import ERM
 from oodbench_methods.srm import SRM
 
@@ -44,7 +45,7 @@ def packed(method: LossMethod, model: Model, steps: int = STEPS) -> None:
     ]
     capacity = trials_that_fit(setup, ROWS, 1)
     for pack in divide("bench", trials, alike=lambda trial: 0, capacity=lambda trial: capacity):
-        train_pack(method, {0: rows}, pack.trials, setup)
+        Trainer(setup).fit(method, {0: rows}, pack.trials)
 
 
 @pytest.fixture(autouse=True)

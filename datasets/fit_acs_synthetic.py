@@ -1,4 +1,4 @@
-"""Fit the synthetic census sample to census rows: writes oodbench_datasets/acs_synthetic.npz, the same bytes each time.
+"""Fit the synthetic census sample to census rows: writes oodbench_datasets/acs/synthetic.npz, the same bytes each time.
 
 Example: python datasets/fit_acs_synthetic.py travel_time.parquet
 
@@ -18,12 +18,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oodbench_datasets.acs_states import FIPS, FITTED
+from oodbench_datasets.acs.states import FIPS, FITTED
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-PARAMETERS = Path(__file__).parent / "oodbench_datasets" / "acs_synthetic.npz"
+PARAMETERS = Path(__file__).parent / "oodbench_datasets" / "acs" / "synthetic.npz"
 COLUMNS = ("AGEP", "SCHL", "MAR", "SEX", "DIS", "MIG", "RELP", "RAC1P", "CIT", "OCCP", "JWTR", "POVPIP", "JWMNP")
 BINS = {"AGEP": 24, "OCCP": 60, "POVPIP": 24}  # of about equal size; the other columns keep every code
 MINUTES = (5, 10, 15, 20, 25, 30, 45, 60, 90)  # last minute of each bin; 20 is the label's

@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.statistics import LEVEL, crossed_interval, differences, fewest_units, holm, mean_interval, signed_rank
+from oodbench.board.statistics import (
+    LEVEL,
+    crossed_interval,
+    differences,
+    fewest_units,
+    holm,
+    mean_interval,
+    signed_rank,
+)
 
 PAGE = Path(__file__).with_name("statistics.md")
 Numbers = NDArray[np.float64]

@@ -1,17 +1,21 @@
 """oodbench: does this out-of-distribution method really help, on my data, against honestly tuned baselines?"""
 
-from oodbench.benchmark import Result, leaderboard, run
-from oodbench.board import Leaderboard
-from oodbench.dataset import Dataset, Environment
+from oodbench import check_dataset, check_method
+from oodbench.api.boards import leaderboard, write_page
+from oodbench.api.runs import Result, run
+from oodbench.api.suites import SuiteResult, run_suite, suite_leaderboards
+from oodbench.board.leaderboard import Leaderboard
+from oodbench.engine.data import Environment, TrainingRows
+from oodbench.engine.models import Linear, Mlp
+from oodbench.engine.predictor import Predictor
+from oodbench.engine.recipe import Recipe
+from oodbench.engine.rows import Hparams, Rows
 from oodbench.errors import OodbenchError
-from oodbench.method import Hparams, LossMethod, Method, Predictor, Preset, Rows, TrainingRows
-from oodbench.models import Linear, Mlp
-from oodbench.recipe import Recipe
-from oodbench.settings import setting
-from oodbench.space import Choice, Integer, LogUniform, Option, Uniform
-from oodbench.suiteresult import SuiteResult, run_suite, suite_leaderboards
-
-__version__ = "0.1.0"
+from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.method import LossMethod, Method, Preset
+from oodbench.settings.fields import setting
+from oodbench.settings.space import Choice, Integer, LogUniform, Option, Uniform
+from oodbench.version import __version__
 
 __all__ = [
     "Choice",
@@ -35,9 +39,13 @@ __all__ = [
     "SuiteResult",
     "TrainingRows",
     "Uniform",
+    "__version__",
+    "check_dataset",
+    "check_method",
     "leaderboard",
     "run",
     "run_suite",
     "setting",
     "suite_leaderboards",
+    "write_page",
 ]

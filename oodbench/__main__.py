@@ -1,4 +1,4 @@
-from oodbench.cli import main
+from oodbench.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -25,6 +25,8 @@ from urllib.request import urlopen
 import hypothesis
 import pytest
 
+from places import FIGURES, SUITE
+
 hypothesis.settings.register_profile("long", max_examples=2500)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
@@ -115,11 +117,10 @@ def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
 @pytest.fixture(scope="session")
 def write_suite() -> Callable[..., Path]:
     """Put a suite and its published figures into a folder: those of these tests, or others."""
-    here = Path(__file__).parent
 
     def write(folder: Path, text: str = "", figures: str = "") -> Path:
-        (folder / "mine.toml").write_text(text or (here / "suite.toml").read_text())
-        (folder / "figures.csv").write_text(figures or (here / "figures.csv").read_text())
+        (folder / "mine.toml").write_text(text or SUITE)
+        (folder / "figures.csv").write_text(figures or FIGURES)
         return folder / "mine.toml"
 
     return write

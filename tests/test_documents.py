@@ -9,20 +9,16 @@ import doctest
 import inspect
 import re
 import shlex
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
 import oodbench
-from oodbench.cli import app
-from oodbench.registry import names
-from oodbench.suitefile import suite_names
-
-sys.path.insert(0, str(Path(__file__).parent))
 from documents import ROOT, calls, links, mentions, pages, read
+from oodbench.cli.main import app
+from oodbench.plugin.registry import names
+from oodbench.suite.suitefile import suite_names
 
 KNOWN = {"method": {*names("method")}, "dataset": {*names("dataset")}, "suite": {*suite_names()}}
 COMMANDS: Any = typer.main.get_command(app)

@@ -20,7 +20,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def describe_commands() -> str:
-    command = [sys.executable, "-m", "typer", "oodbench.cli", "utils", "docs", "--name", "oodbench"]
+    command = [sys.executable, "-m", "typer", "oodbench.cli.main", "utils", "docs", "--name", "oodbench"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     commands = text[text.index("\n## ") :]  # what is before them lists them, cut short
     commands = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+", "", commands)

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench import Predictor, TrainingRows
-from oodbench.trial import Setup, Trial, training_entropy
+from oodbench.engine.trial import Trial, training_entropy
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
 
 if TYPE_CHECKING:
-    from oodbench.fitted import FittedModel
+    from oodbench.engine.fitted import FittedModel
+    from oodbench.engine.trainer import Trainer
 
 
 class EIIL(IRM):
@@ -27,25 +28,20 @@ class EIIL(IRM):
 
     needs = frozenset()
 
-    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> list[Predictor]:
-        references = fit_references(train, sorted({trial.seed for trial in trials}), setup)
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
+        references = fit_references(train, sorted({trial.seed for trial in trials}), trainer)
         split = {
             seed: replace(train[seed], environment=infer_environments(references[seed], train[seed]))
             for seed in references
         }
-        return super().fit_pack(split, trials, setup)
-
-    def gradient_steps(self, setup: Setup) -> int:
-        return 2 * setup.recipe.steps
+        return super().fit_pack(split, trials, trainer)
 
 
-def fit_references(train: Mapping[int, TrainingRows], seeds: Sequence[int], setup: Setup) -> dict[int, FittedModel]:
+def fit_references(train: Mapping[int, TrainingRows], seeds: Sequence[int], trainer: Trainer) -> dict[int, FittedModel]:
     """An ERM model per seed, with ERM's defaults."""
-    from oodbench.pack import train_pack
-
     hparams = {name: dimension.default for name, dimension in ERM().search_space().items()}
     trials = [Trial(0, hparams, seed, training_entropy("reference", 0, seed)) for seed in seeds]
-    return dict(zip(seeds, train_pack(ERM(), train, trials, setup), strict=True))
+    return dict(zip(seeds, trainer.fit(ERM(), train, trials), strict=True))
 
 
 def infer_environments(reference: FittedModel, rows: TrainingRows) -> NDArray[np.int64]:

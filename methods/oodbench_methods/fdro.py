@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oodbench import Hparams, LogUniform, LossMethod, Option, Rows
-from oodbench.subpopulation import worst_chi_square, worst_share
+from oodbench.kit.subpopulation import worst_chi_square, worst_share
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from oodbench import Hparams, Integer, LogUniform, LossMethod, Rows, TrainingRows
-from oodbench.clustering import check_clusters, cluster_mechanisms, sub_populations
-from oodbench.space import Value
+from oodbench.kit.clustering import check_clusters, cluster_mechanisms, sub_populations
+from oodbench.settings.space import Value
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oodbench import Integer, LogUniform, Method, Option, Predictor, TrainingRows
-from oodbench.clustering import check_clusters, cluster_mechanisms, moments, restrict, solve, sub_populations
-from oodbench.method import signed_targets
-from oodbench.space import Value
-from oodbench.trial import MOST_TRIALS, Setup, Trial, training_entropy
+from oodbench.engine.rows import signed_targets
+from oodbench.engine.trial import MOST_TRIALS, Setup, Trial, training_entropy
+from oodbench.kit.clustering import check_clusters, cluster_mechanisms, moments, restrict, solve, sub_populations
+from oodbench.settings.space import Value
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from oodbench.tangent import TangentModel
+    from oodbench.engine.trainer import Trainer
+    from oodbench.kit.tangent import TangentModel
 
 LARGEST_RANK = 60
 STEPS, LEARNING_RATE = 1000, 1e-2
@@ -45,11 +46,11 @@ class KerHRM(Method):
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         check_clusters(hparams, train)
 
-    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> list[Predictor]:
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         fitted: dict[int, TangentModel] = {}
         for seed in sorted({trial.seed for trial in trials}):
             positions = [position for position, trial in enumerate(trials) if trial.seed == seed]
-            models = fit_seed(train[seed], [trials[position] for position in positions])
+            models = fit_seed(train[seed], [trials[position] for position in positions], trainer)
             fitted |= zip(positions, models, strict=True)
         return [fitted[position] for position in range(len(trials))]
 
@@ -57,11 +58,11 @@ class KerHRM(Method):
         return MOST_TRIALS
 
 
-def fit_seed(rows: TrainingRows, trials: Sequence[Trial]) -> list[TangentModel]:
+def fit_seed(rows: TrainingRows, trials: Sequence[Trial], trainer: Trainer) -> list[TangentModel]:
     """The trials on one seed: they share its tangent features, of which each takes as many as its rank."""
     import torch
 
-    from oodbench.tangent import TangentBasis
+    from oodbench.kit.tangent import TangentBasis
 
     option = trials[0].hparams  # what is not searched is the same for all of them
     clusters, megabytes = int(option["clusters"]), int(option["megabytes"])
@@ -87,12 +88,14 @@ def fit_seed(rows: TrainingRows, trials: Sequence[Trial]) -> list[TangentModel]:
     for _ in range(int(option["rounds"])):
         labels = cluster_mechanisms(features, targets, clusters, usable, labels)
         of_clusters = moments(features, targets, sub_populations(labels, clusters))
-        theta = learn_invariant(*restrict(*of_clusters, within_rank), rank, penalty)  # [trial, output, direction]
+        theta = learn_invariant(
+            *restrict(*of_clusters, within_rank), rank, penalty, trainer
+        )  # [trial, output, direction]
         usable = within_rank - _span(theta)
     return [basis.model(one, classification, megabytes) for one in theta]
 
 
-def invariant_by_gradient(grams: Tensor, crosses: Tensor, rank: Tensor, penalty: Tensor) -> Tensor:
+def invariant_by_gradient(grams: Tensor, crosses: Tensor, rank: Tensor, penalty: Tensor, trainer: Trainer) -> Tensor:
     """min mean risk of the clusters + penalty x spread of the risks' gradients by theta: a least squares.
 
     grams [trial, cluster, direction, direction], crosses [trial, cluster, output, direction]; theta [trial, output,
@@ -104,18 +107,17 @@ def invariant_by_gradient(grams: Tensor, crosses: Tensor, rank: Tensor, penalty:
     return solve(gram + weight * (gaps @ gaps).sum(1), cross + weight * (cross_gaps @ gaps).sum(1))
 
 
-def invariant_by_scale(grams: Tensor, crosses: Tensor, rank: Tensor, penalty: Tensor) -> Tensor:
+def invariant_by_scale(grams: Tensor, crosses: Tensor, rank: Tensor, penalty: Tensor, trainer: Trainer) -> Tensor:
     """min mean risk of the clusters + penalty x spread of the risks' slopes as theta is scaled, by gradient steps.
 
     Shapes as for `invariant_by_gradient`. Steps are on Gram matrices: their cost does not depend on the rows.
     """
     import torch
 
-    from oodbench.optimizers import Adam
-
     grams, crosses = grams.float(), crosses.float()
     theta = solve(grams.double().mean(1), crosses.double().mean(1)).requires_grad_()
-    optimizer = Adam(theta, penalty.new_full(theta.shape[:1], LEARNING_RATE), penalty.new_zeros(theta.shape[:1]))
+    rate, decay = penalty.new_full(theta.shape[:1], LEARNING_RATE), penalty.new_zeros(theta.shape[:1])
+    optimizer = trainer.optimizer("adam", theta, rate, decay)
     for _ in range(STEPS):
         size = (theta.unsqueeze(1) @ grams * theta.unsqueeze(1)).sum((2, 3))  # [trial, cluster]
         fit = (crosses * theta.unsqueeze(1)).sum((2, 3))

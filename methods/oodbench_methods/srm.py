@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oodbench import Hparams, Integer, LogUniform, LossMethod, Mlp, Option, Preset, Rows
-from oodbench.mechanism import worst_mechanism
+from oodbench.kit.mechanism import worst_mechanism
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.board.cells import ENDING, Scores, read_cells, scores_of
 from oodbench.errors import UserError
 from oodbench.nightly.machine import Machine
-from oodbench.scores import ENDING, Scores, read_cells, scores_of
 
 if TYPE_CHECKING:
-    from oodbench.suiteresult import SuiteResult
+    from oodbench.api.suites import SuiteResult
 
 FILE = "nightly.json"
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from oodbench.comparison import Compared, Comparison, compare_all
+from oodbench.board.cells import Scores
+from oodbench.board.comparison import Compared, Comparison, compare_all
+from oodbench.board.statistics import fewest_units
 from oodbench.nightly.baseline import Night, StudyState
-from oodbench.scores import Scores
-from oodbench.statistics import fewest_units
 
 SLOWER = 1.5  # times the ratio of the baseline; docs/nightly.md has the spread that was measured
 RELEVANT = 1e-3  # of the mean error; in float32, rounding that another machine does otherwise can become consistent

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.driver.progress import Progress
 from oodbench.errors import Interrupted
 from oodbench.nightly.baseline import Night, night_of
 from oodbench.nightly.findings import SLOWER
 from oodbench.nightly.machine import this_machine
 from oodbench.nightly.speed import measure
-from oodbench.progress import Progress
 
 if TYPE_CHECKING:
-    from oodbench.suiteresult import SuiteResult
+    from oodbench.api.suites import SuiteResult
 
 AGAIN = 2  # how often a method that seems slower is measured once more: chance does not repeat, a slower method does
 
@@ -22,7 +22,7 @@ def run_night(
     suite: str, directory: Path, progress: Progress, before: Night | None = None, address: str | None = None
 ) -> tuple[Night, SuiteResult]:
     """Every study is trained, whatever the record has of earlier nights; on the CPU, which gives the same bits."""
-    from oodbench.suiteresult import run_suite
+    from oodbench.api.suites import run_suite
 
     try:
         result = run_suite(suite, directory=directory, address=address, fresh=True, device="cpu", progress=progress)

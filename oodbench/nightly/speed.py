@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oodbench.dataset import TASKS, Environment, Task
+from oodbench.engine.data import TASKS, Environment, Task, TrainingRows
+from oodbench.engine.models import Mlp
+from oodbench.engine.recipe import Recipe
+from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import WorkError, one_line
-from oodbench.method import Method, TrainingRows
-from oodbench.models import Mlp
-from oodbench.recipe import Recipe
-from oodbench.registry import find
-from oodbench.space import draw_configuration
-from oodbench.trial import Setup, Trial, training_entropy
+from oodbench.plugin.method import Method
+from oodbench.plugin.registry import find
+from oodbench.settings.space import draw_configuration
 
 ROUNDS = 9
 TRIALS, ROWS, FEATURES, WIDTH, STEPS = 4, 300, 10, 20, 200
@@ -60,7 +60,7 @@ def measure(methods: Sequence[str]) -> Speed:
 def main(methods: Sequence[str]) -> None:
     import torch
 
-    from oodbench.pack import keep_freed_memory
+    from oodbench.engine.trainer import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()  # as in workers
@@ -96,11 +96,13 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _training(method: Method, name: str) -> Callable[[], object]:
     """The defaults of the method, several times on the same rows, for each task that it does."""
+    from oodbench.engine.trainer import Trainer
+
     setup = Setup(Mlp(width=(WIDTH,)), Recipe(steps=STEPS))
     hparams = draw_configuration(method.search_space(), {}, (0,), 0)
     trials = [Trial(index, hparams, 0, training_entropy(name, index, 0)) for index in range(TRIALS)]
     packs = [{0: _rows(task, "environments" in method.needs)} for task in TASKS if task in method.tasks]
-    return lambda: [method.fit_pack(rows, trials, setup) for rows in packs]
+    return lambda: [method.fit_pack(rows, trials, Trainer(setup)) for rows in packs]
 
 
 def _rows(task: Task, labelled: bool) -> TrainingRows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oodbench.comparison import WORSENED, Comparison
+from oodbench.board.comparison import WORSENED, Comparison
 from oodbench.report.tables import TITLES
 
 if TYPE_CHECKING:

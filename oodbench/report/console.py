@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from oodbench.progress import Progress
-from oodbench.study import Study
+from oodbench.driver.progress import Progress
+from oodbench.study.study import Study
 
 
 class ConsoleProgress(Progress):

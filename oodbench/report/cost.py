@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from oodbench.report.drawing import PAGE, Look, explain, new_figure
 from oodbench.report.tables import TITLES
-from oodbench.select import select
+from oodbench.study.selectors import select
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oodbench.board import Leaderboard
-    from oodbench.studyrecord import StudyRecord
+    from oodbench.board.leaderboard import Leaderboard
+    from oodbench.study.record import StudyRecord
 
 WIDE = 10  # times the shortest: from there on a logarithmic axis
 

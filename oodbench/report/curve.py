@@ -10,7 +10,7 @@ from oodbench.report.tables import TITLES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oodbench.suiteresult import BoardResult
+    from oodbench.suite.results import BoardResult
 
 MOST_PANELS = 3  # beside each other
 

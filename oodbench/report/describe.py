@@ -6,11 +6,11 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
-from oodbench.registry import find, names
-from oodbench.settings import as_dict, describe
-from oodbench.space import fixed_text
-from oodbench.suite import Suite
-from oodbench.suitefile import read_suite, suite_names
+from oodbench.plugin.registry import find, names
+from oodbench.settings.fields import as_dict, describe
+from oodbench.settings.space import fixed_text
+from oodbench.suite.suite import Suite
+from oodbench.suite.suitefile import read_suite, suite_names
 
 if TYPE_CHECKING:
     from rich.console import Console

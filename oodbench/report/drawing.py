@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
-from oodbench.registry import names_own_first
+from oodbench.plugin.registry import names_own_first
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

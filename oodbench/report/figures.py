@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from oodbench.dataset import Task
-    from oodbench.studyrecord import StudyRecord
+    from oodbench.engine.data import Task
+    from oodbench.study.record import StudyRecord
 
 ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oodbench.board import Cell, Leaderboard, Row
+from oodbench.board.leaderboard import Cell, Leaderboard, Row
 from oodbench.report.tables import TITLES, has_interval, interval_text, legend, notes
 
 NEEDS = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}"

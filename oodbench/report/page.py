@@ -13,20 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.board.metrics import cells_of
 from oodbench.errors import UserError
-from oodbench.metrics import cells_of
 from oodbench.report.cost import draw_search, draw_time
 from oodbench.report.curve import draw_curve
 from oodbench.report.drawing import MARKERS, style
 from oodbench.report.figures import drawings_of, gather
 from oodbench.report.inline import SETTINGS, inline_svg
 from oodbench.report.page_data import Sheet, looks_on, records_shown, sheet_of
+from oodbench.report.template import render_template
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oodbench.board import Leaderboard
-    from oodbench.suiteresult import BoardResult
+    from oodbench.board.leaderboard import Leaderboard
+    from oodbench.suite.results import BoardResult
 
 FILE = "index.html"
 GLYPHS = dict(zip(MARKERS, "●■◆▲▼✚◀✖", strict=True))
@@ -87,22 +88,15 @@ def write_page(
 
 
 def render_page(title: str, chapters: Sequence[Chapter], about: Sequence[str] = (), command: str = "") -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("oodbench.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     script = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     shown = _show(chapters)
     notices = dict.fromkeys(
         notice for chapter in shown for section in chapter.sections for notice in section.sheet.notices
     )
-    return environment.get_template("page.html.j2").render(
+    return render_template(
+        "oodbench.report",
+        "page.html.j2",
         title=title,
         about=about,
         command=command,
@@ -112,7 +106,6 @@ def render_page(title: str, chapters: Sequence[Chapter], about: Sequence[str] = 
         several=sum(len(chapter.sections) for chapter in shown) > 1,
         script=script,
         script_digest=digest,
-        css=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
     )
 
 

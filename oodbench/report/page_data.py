@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from oodbench.metrics import cells_of
+from oodbench.board.metrics import cells_of
 from oodbench.report.drawing import Look, looks_of
 from oodbench.report.tables import has_interval, legend, texts_of, titles_of
 
 if TYPE_CHECKING:
-    from oodbench.board import Leaderboard
-    from oodbench.studyrecord import StudyRecord
+    from oodbench.board.leaderboard import Leaderboard
+    from oodbench.study.record import StudyRecord
 
 NOT_SAID = "–"
 WORDS = ("method", "told")  # columns that are no numbers

@@ -9,7 +9,7 @@ from oodbench.errors import UnknownName, UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from oodbench.tracking import Record
+    from oodbench.record.tracking import Record
 
 MOST_COLUMNS = 10
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.board.cells import ENDING, scores_of, write_cells
 from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
 from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
-from oodbench.scores import ENDING, scores_of, write_cells
-from oodbench.space import fixed_text
+from oodbench.settings.space import fixed_text
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from oodbench.suiteresult import BoardResult, SuiteResult
+    from oodbench.suite.results import BoardResult, SuiteBoards
 
 PAGE = "page"
 
 
-def write_files(result: SuiteResult, folder: Path) -> list[Path]:
+def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
     """Board by board its Markdown, CSV, scores per seed and environment, and LaTeX or figure; a page; the index."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -41,10 +42,21 @@ def write_files(result: SuiteResult, folder: Path) -> list[Path]:
             written.append(folder / file)
             written[-1].write_text(text, encoding="utf-8")
         written += figures
-    written.append(result.write_page(folder / PAGE))
+    written.append(write_suite_page(result, folder / PAGE))
     written.append(folder / "README.md")
     written[-1].write_text(_index(result), encoding="utf-8")
     return written
+
+
+def write_suite_page(result: SuiteBoards, folder: str | Path) -> Path:
+    """One page, index.html, with all boards."""
+    from oodbench.report.page import Chapter, write_page
+
+    chapters = [
+        Chapter(board.board.title, board.leaderboards, board if board.board.curve else None) for board in result.boards
+    ]
+    about = [result.suite.about.strip(), f"Mode {result.mode.name}: {result.mode.about.strip()}"]
+    return write_page(folder, result.suite.title, chapters, about, suite_command("run", result))
 
 
 def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
@@ -59,11 +71,11 @@ def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
     return written
 
 
-def print_boards(result: SuiteResult, console: Console) -> None:
+def print_boards(boards: Sequence[BoardResult], console: Console) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    for board in result.boards:
+    for board in boards:
         console.print(f"[bold]{escape(board.board.title)}[/bold]", highlight=False)
         if board.board.curve is None:
             for leaderboard in board.leaderboards:
@@ -134,7 +146,7 @@ def _frame(board: BoardResult) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _index(result: SuiteResult) -> str:
+def _index(result: SuiteBoards) -> str:
     command = f"{suite_command('leaderboard', result)} --output FOLDER"
     suite, mode = result.suite, result.mode
     lines = [f"# {suite.title}", "", suite.about.strip(), "", f"Mode **{mode.name}**: {mode.about.strip()}", ""]
@@ -165,7 +177,7 @@ def _index(result: SuiteResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def suite_command(command: str, result: SuiteResult) -> str:
+def suite_command(command: str, result: SuiteBoards) -> str:
     """What to type for these very studies."""
     options = [f"--suite {result.suite.name}", f"--mode {result.mode.name}", result.overrides.as_options()]
     return " ".join(filter(None, ["oodbench", command, *options]))

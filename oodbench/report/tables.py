@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from oodbench.board import Cell, Leaderboard, Row
-from oodbench.errors import UnknownName
-from oodbench.metrics import STABILITY
+from oodbench.board.leaderboard import Cell, Leaderboard, Row
+from oodbench.board.metrics import STABILITY
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-FORMATS = ("table", "md", "csv", "json", "latex")
 LEGEND = "value ± spread (sample std over seeds)."
 TIERS = (
     "Tier 1: the best mean, and all that are not significantly worse (Wilcoxon's signed ranks over {over}, 5 % after "
@@ -52,21 +49,6 @@ TITLES = {
 
 
 LEDGER = ("trainings", "gradient steps", "row visits", "seconds", "device")
-
-
-def render(board: Leaderboard, format: str, ledger: bool = False) -> str:
-    """Text in one of the formats that programs and papers take."""
-    if format == "md":
-        return _markdown(board, ledger)
-    if format == "csv":
-        return board.frame(ledger).to_csv(index=False).rstrip("\n")
-    if format == "json":
-        return json.dumps(board.as_dict(), indent=2)
-    if format == "latex":
-        from oodbench.report.latex import latex_table
-
-        return latex_table([board])
-    raise UnknownName("format", format, FORMATS)
 
 
 def rich_table(board: Leaderboard) -> Table:
@@ -135,7 +117,7 @@ def legend(board: Leaderboard) -> str:
     return " ".join(parts)
 
 
-def _markdown(board: Leaderboard, ledger: bool) -> str:
+def markdown_report(board: Leaderboard, ledger: bool) -> str:
     lines = [markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))]
     if ledger:
         lines += ["", line(["method", *LEDGER]), line(["---", *["---:"] * len(LEDGER)])]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from oodbench.files import Transfer
+from oodbench.plugin.files import Transfer
 
 
 class ConsoleTransfer(Transfer):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from oodbench.errors import Unreachable
-from oodbench.method import Method
+from oodbench.plugin.method import Method
 
 COMPARED = ("oodbench", "torch", "numpy", "ray")
 ANSWER_SECONDS = 120

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ray import tune
 
 from oodbench.errors import WorkError
-from oodbench.search.packs import WHOLE
+from oodbench.search.jobs import WHOLE
 
 if TYPE_CHECKING:
-    from oodbench.search.adaptive import Proposals
+    from oodbench.search.proposals import Proposals
 
 RETRIES = 2  # of what was lost with its worker
 PAUSE_SECONDS = 2.0  # before what used up the memory runs again: others may have used it, and be done soon

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray import cloudpickle, tune
 
+from oodbench.engine.trial import Trial, training_entropy
 from oodbench.errors import one_line
-from oodbench.search.packs import WHOLE
-from oodbench.trial import Pack, PackResult, Trial, training_entropy
-from oodbench.worker import run_configuration, run_pack, validation_score
+from oodbench.search.jobs import WHOLE
+from oodbench.search.worker import run_configuration, run_pack, validation_score
+from oodbench.study.pack import Pack, PackResult
 
 if TYPE_CHECKING:
-    from oodbench.method import Method
-    from oodbench.search.packs import Job
-    from oodbench.study import Study
+    from oodbench.plugin.method import Method
+    from oodbench.search.jobs import Job
+    from oodbench.study.study import Study
 
 _fetched: dict[str, list[bytes]] = {}
 
@@ -108,8 +109,8 @@ def _pickle(value: Any) -> bytes:
 def prepare(threads: int) -> None:
     import torch  # takes seconds: the driver, which only names these functions, need not wait for it
 
-    from oodbench.dataset import seal_test_data
-    from oodbench.pack import keep_freed_memory
+    from oodbench.engine.trainer import keep_freed_memory
+    from oodbench.plugin.dataset import seal_test_data
 
     seal_test_data()
     keep_freed_memory()

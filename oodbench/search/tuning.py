@@ -14,8 +14,8 @@ from typing import Any
 import ray
 from ray import tune
 
-from oodbench.duration import duration_text
 from oodbench.search.queues import RETRIES, Config, OutOfMemory, Queue
+from oodbench.settings.duration import duration_text
 
 LOW_MEMORY = "running low on memory"  # in what Ray says of workers that it killed for that
 NO_MEMORY = "its node ran out of memory"

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oodbench_datasets.census import CODES, PersonFile
+from oodbench_datasets.acs.census import CODES, PersonFile
+from places import CENSUS as REAL
 
-REAL = Path(__file__).parents[2].parent / "shared" / "data" / "acs2024"
 COLUMNS = """AGEP SCHL MAR SEX DIS ESP MIG RELP RAC1P PUMA ST CIT OCCP JWTR POWPUMA POVPIP JWMNP PWGTP ESR
 PINCP WKHP COW POBP PUBCOV MIL ANC NATIVITY DEAR DEYE DREM GCL FER""".split()
 RANGES = {
@@ -90,8 +90,8 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def keep(data_dir: Path, tmp_path: Path) -> Callable[..., None]:
     """Put files into the data folder through the front door."""
-    from oodbench.files import Sources, Transfer
-    from oodbench_datasets.census import CENSUS
+    from oodbench.plugin.files import Sources, Transfer
+    from oodbench_datasets.acs.census import CENSUS
 
     def take(*files: Made, renew: bool = False, **changes: Any) -> None:
         folder = tmp_path / "incoming"

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oodbench.dataset import fault_in, fingerprint
+from oodbench import check_dataset
 from oodbench.errors import UnknownName, UnusableData, UserError
-from oodbench.settings import configure
-from oodbench.study import SharedData, setting_name
-from oodbench.testing import check_dataset
+from oodbench.plugin.dataset import fault_in, fingerprint
+from oodbench.settings.fields import configure
+from oodbench.study.data import SharedData
+from oodbench.study.study import setting_name
 from oodbench_datasets import pums
-from oodbench_datasets.acs import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
-from oodbench_datasets.census import CENSUS, CODES, STATES, PersonFile
+from oodbench_datasets.acs.census import CENSUS, CODES, STATES, PersonFile
+from oodbench_datasets.acs.datasets import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
 
 Make = Callable[..., Any]
 ALL = [AcsTravel, AcsIncome, AcsPublicCoverage, AcsMobility, AcsEmployment]
@@ -208,9 +209,9 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
     from rich.console import Console
 
     import oodbench
-    from oodbench.commands.terminal import print_board
+    from oodbench.cli.terminal import print_board
+    from oodbench.record.tracking import Record
     from oodbench.report.console import ConsoleProgress
-    from oodbench.tracking import Record
 
     progress = ConsoleProgress(Console(stderr=True, width=200))
     result = oodbench.run(
@@ -249,7 +250,7 @@ REAL_TARGET = tuple(state for state in [*STATES, "DC"] if state not in ("MA", "C
 @pytest.fixture
 def real(real_source: Path, real_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The real files of 2024, through the front door, in a data folder that the tests here share."""
-    from oodbench.files import Sources, Transfer
+    from oodbench.plugin.files import Sources, Transfer
 
     monkeypatch.setenv("OODBENCH_DATA", str(real_folder / "data"))
     if not (real_folder / "data").exists():

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from oodbench_datasets.acs import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
-from oodbench_datasets.acs_encoding import GEOGRAPHY, GROUPS, LEVELS, NUMBERS, Categories, Codes
+from oodbench_datasets.acs.datasets import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
+from oodbench_datasets.acs.encoding import GEOGRAPHY, GROUPS, LEVELS, NUMBERS, Categories, Codes
 
 FEATURES = ("AGEP", "POVPIP", "RELP", "JWTR", "OCCP", "PUMA")
 

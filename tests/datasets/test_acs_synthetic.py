@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from oodbench.errors import UnknownName
-from oodbench_datasets.acs_states import FIPS, FITTED
-from oodbench_datasets.acs_synthetic import PARAMETERS, POOLED, ROWS, STATES, draw_state
+from oodbench_datasets.acs.states import FIPS, FITTED
+from oodbench_datasets.acs.synthetic import PARAMETERS, POOLED, ROWS, STATES, draw_state
+from places import CENSUS as FOLDER
+from places import ROOT
 
 Columns = dict[str, NDArray[np.float64]]
 States = dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]]
 
-CENSUS = Path(__file__).parents[3] / "shared" / "data" / "acs2024" / "travel_time.parquet"
+CENSUS = FOLDER / "travel_time.parquet"
 
 VALID = {  # the 2018 dictionary, as far as it applies to people of 17 and older who are at work
     "AGEP": range(17, 100),
@@ -167,9 +169,7 @@ def test_pooled_states_are_their_neighbours(sample: dict[str, Columns]) -> None:
 
 @pytest.fixture(scope="module")
 def fitting() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "fit", Path(__file__).parents[2] / "datasets" / "fit_acs_synthetic.py"
-    )
+    spec = importlib.util.spec_from_file_location("fit", ROOT / "datasets" / "fit_acs_synthetic.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from oodbench.errors import Unreachable, UnusableData, UserError, WorkError
-from oodbench.files import Sources, Transfer
+from oodbench.plugin.files import Sources, Transfer
 from oodbench_datasets import census_fetch
-from oodbench_datasets.census import ADDRESS, CENSUS, CODES, STATES, PersonFile
+from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, PersonFile
+from oodbench_datasets.acs.files import CensusFiles
+
+CENSUS = CensusFiles()
 
 Make = Callable[..., Any]
 
@@ -286,9 +289,9 @@ def test_a_file_of_another_state_or_without_rows(made: Make, data_dir: Path, tmp
 
 NO_SPACE = """
 import resource, sys
-from oodbench.files import Sources, Transfer
+from oodbench.plugin.files import Sources, Transfer
 from oodbench.errors import WorkError
-from oodbench_datasets.census import CENSUS
+from oodbench_datasets.acs.census import CENSUS
 sources = Sources(mirrors=(sys.argv[1],))
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))

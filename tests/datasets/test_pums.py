@@ -17,9 +17,9 @@ import pytest
 
 from oodbench.errors import UnusableData
 from oodbench_datasets import pums
-from oodbench_datasets.acs import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
-from oodbench_datasets.census import CENSUS, PersonFile
-from oodbench_datasets.pums_codes import RECODED, recode
+from oodbench_datasets.acs.census import CENSUS, PersonFile
+from oodbench_datasets.acs.codes import RECODED, recode
+from oodbench_datasets.acs.datasets import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
 
 Make = Callable[..., Any]
 TRAVEL = AcsTravel.problem
@@ -116,7 +116,7 @@ def test_five_year_files_with_two_geographies(made: Make, keep: Callable[..., No
 
 
 def test_spaces_in_early_files(made: Make, data_dir: Path, tmp_path: Path) -> None:
-    from oodbench.files import Sources, Transfer
+    from oodbench.plugin.files import Sources, Transfer
 
     one = made("MA", year=2014, AGEP=40, ESR=1, PWGTP=1)
     header, *lines = one.text().decode().splitlines()
@@ -170,8 +170,8 @@ READ_ONLY = """
 import encodings.cp437, encodings.utf_8_sig, os, folktables, pandas, pyarrow.csv, pyarrow.parquet
 from importlib.metadata import version
 from oodbench_datasets import pums
-from oodbench_datasets.acs import AcsTravel
-from oodbench_datasets.census import CENSUS, person_file
+from oodbench_datasets.acs.datasets import AcsTravel
+from oodbench_datasets.acs.census import CENSUS, person_file
 installed = version("folktables")
 pums.version = lambda _: installed  # nobody may be unable to read the installation
 if os.geteuid() == 0:
@@ -237,7 +237,7 @@ def test_a_state_without_rows_of_the_problem(made: Make, keep: Callable[..., Non
 
 
 def test_text_in_the_place_of_numbers(made: Make, data_dir: Path, tmp_path: Path) -> None:
-    from oodbench.files import Sources, Transfer
+    from oodbench.plugin.files import Sources, Transfer
 
     text = made("MA").text().decode().splitlines()
     for bad in ([*text[:5], text[5].replace(",", ",x", 3)], [*text[:5], text[5] + ",1,2,3"]):

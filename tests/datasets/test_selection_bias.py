@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oodbench.dataset import fingerprint
-from oodbench.testing import check_dataset
+from oodbench import check_dataset
+from oodbench.plugin.dataset import fingerprint
 from oodbench_datasets.selection_bias import READINGS, SelectionBias, selection_probability
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from oodbench.dataset import fingerprint
-from oodbench.testing import check_dataset
+from oodbench import check_dataset
+from oodbench.plugin.dataset import fingerprint
 from oodbench_datasets.spurious_correlation import READINGS, SpuriousCorrelation
 
 

@@ -12,13 +12,15 @@ import pandas as pd
 import pytest
 
 import oodbench
+from oodbench import check_dataset
 from oodbench.errors import UserError
-from oodbench.settings import configure
-from oodbench.testing import check_dataset
-from oodbench_datasets.table import Table
+from oodbench.settings.fields import configure
+from oodbench_datasets.table.table import Table
+from places import CENSUS as FOLDER
 
 Cli = Callable[..., Any]
-CENSUS = Path(__file__).parents[3] / "shared" / "data" / "acs2024" / "travel_time.parquet"
+
+CENSUS = FOLDER / "travel_time.parquet"
 BUDGET = ["--trials", "2", "--seeds", "2", "--set-training", "steps=20"]
 
 

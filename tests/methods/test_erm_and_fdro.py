@@ -5,11 +5,10 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from oodbench import Hparams, Linear, Method, Recipe, Rows
-from oodbench.method import TrainingRows
-from oodbench.pack import train_pack
-from oodbench.testing import check_method
-from oodbench.trial import Setup, Trial
+from oodbench import Hparams, Linear, Method, Recipe, Rows, check_method
+from oodbench.engine.data import TrainingRows
+from oodbench.engine.trainer import Trainer
+from oodbench.engine.trial import Setup, Trial
 from oodbench_methods.erm import ERM
 from oodbench_methods.fdro import FDRO
 
@@ -40,8 +39,8 @@ def test_linear_cvar_regression_reaches_the_optimum_of_its_linear_programme() ->
 
     hparams = {"learning_rate": 0.003, "weight_decay": 0.0, "alpha0": alpha0, "divergence": "cvar"}
     train = {0: TrainingRows(x, y, "regression", 2)}
-    (fitted,) = train_pack(
-        AbsoluteCvar(), train, [Trial(0, hparams, 0, 1)], Setup(Linear(intercept=False), Recipe(steps=4000))
+    (fitted,) = Trainer(Setup(Linear(intercept=False), Recipe(steps=4000))).fit(
+        AbsoluteCvar(), train, [Trial(0, hparams, 0, 1)]
     )
     reached = np.sort(np.abs(y - fitted.predict(x)))[-int(alpha0 * n) :].mean()
     # variables: w (2), eta, excess (n), absolute (n); minimize eta + mean(excess) / alpha0

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from oodbench import Linear, Method, Mlp, Predictor, Recipe, TrainingRows
-from oodbench.clustering import moments, sub_populations
+from oodbench import Linear, Method, Mlp, Predictor, Recipe, TrainingRows, check_method
+from oodbench.engine.trainer import Trainer
+from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import InvalidSetting
-from oodbench.testing import check_method
-from oodbench.trial import Setup, Trial
+from oodbench.kit.clustering import moments, sub_populations
 from oodbench_methods.erm import ERM
 from oodbench_methods.hrm import HRM
 from oodbench_methods.kerhrm import KerHRM, invariant_by_gradient, invariant_by_scale
@@ -41,7 +41,7 @@ def spurious_rows(
 
 def train(method: Method, rows: TrainingRows, setup: Setup = LINEAR, **hparams: object) -> Predictor:
     values = {name: dimension.default for name, dimension in method.search_space().items()} | hparams
-    (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], setup)
+    (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], Trainer(setup))
     return fitted
 
 

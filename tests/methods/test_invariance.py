@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from oodbench import Hparams, Linear, LossMethod, Mlp, Recipe, Rows, TrainingRows
-from oodbench.fitted import FittedModel
-from oodbench.testing import check_method
-from oodbench.trial import Setup, Trial
+from oodbench import Hparams, Linear, LossMethod, Mlp, Recipe, Rows, TrainingRows, check_method
+from oodbench.engine.fitted import FittedModel
+from oodbench.engine.trainer import Trainer
+from oodbench.engine.trial import Setup, Trial
 from oodbench_methods.eiil import EIIL, fit_references, infer_environments
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
@@ -36,7 +36,7 @@ def spurious_rows(seed: int = 0, labelled: bool = False) -> TrainingRows:
 def train(method: LossMethod, rows: TrainingRows, setup: Setup | None = None, **hparams: object) -> FittedModel:
     values = {name: dimension.default for name, dimension in method.search_space().items()} | hparams
     setup = setup or Setup(Linear(intercept=False), Recipe(steps=1500))
-    (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], setup)
+    (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], Trainer(setup))
     return fitted
 
 

@@ -1,0 +1,1 @@
+"""Census tables: the files, how they are read, and the datasets made of them."""

@@ -1,0 +1,1 @@
+"""A table of the user's own as a dataset."""

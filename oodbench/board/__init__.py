@@ -1,0 +1,1 @@
+"""Who stands where, and how sure that is; pure functions of concluded studies."""

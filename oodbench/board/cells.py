@@ -1,0 +1,110 @@
+"""Scores per seed and test environment: taken from boards, written to CSV files, and read back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oodbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from oodbench.board.leaderboard import Leaderboard
+
+ENDING = "_cells.csv"
+MEASURED = ("error", "accuracy", "f1")
+NEEDED = ("setting", "method", "task", "seed", "environment", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a method came to on a dataset setting; no table where it has no result."""
+
+    setting: str
+    method: str
+    task: str
+    table: pd.DataFrame | None  # seed, environment, error; accuracy and f1 for classes
+
+
+def scores_of(boards: Iterable[Leaderboard]) -> list[Scores]:
+    return [found for board in boards for found in _from_board(board.as_dict())]
+
+
+def write_cells(scores: Sequence[Scores]) -> str:
+    """A CSV file with a row per method, seed and environment, which `read_scores` reads."""
+    import pandas as pd
+
+    frames = [
+        one.table.assign(setting=one.setting, method=one.method, task=one.task)
+        for one in scores
+        if one.table is not None
+    ]
+    if not frames:
+        return ",".join(NEEDED) + "\n"
+    frame = pd.concat(frames, ignore_index=True)
+    return str(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]].to_csv(index=False))
+
+
+def read_cells(files: Iterable[Path]) -> list[Scores]:
+    """The scores that `write_cells` wrote, perhaps none."""
+    return [scores for file in files for scores in parse_scores(str(file), file.read_bytes())]
+
+
+def parse_scores(file: str, content: bytes) -> list[Scores]:
+    try:
+        if file.endswith(".json"):
+            return [scores for board in _boards(json.loads(content)) for scores in _from_board(board)]
+        return _from_cells(content)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{file} is not a file of scores that oodbench wrote: {type(error).__name__}: {error}.\n"
+            f"`oodbench leaderboard --format json` and --cells write such files."
+        ) from None
+
+
+def _boards(document: Any) -> list[dict[str, Any]]:
+    """Those of a leaderboard, of a run, or of a suite; curves have none."""
+    if isinstance(document, list):
+        return [board for one in document for board in _boards(one)]
+    if "rows" in document:
+        return [document]
+    return [board for one in document.get("boards", ()) for board in _boards(one.get("leaderboards", []))]
+
+
+def _from_board(board: Mapping[str, Any]) -> list[Scores]:
+    import pandas as pd
+
+    return [
+        Scores(
+            board["setting"],
+            row["method"],
+            board["task"],
+            pd.DataFrame([dict(one) for one in row["results"]]) if row["results"] else None,
+        )
+        for row in board["rows"]
+    ]
+
+
+def _from_cells(content: bytes) -> list[Scores]:
+    import pandas as pd
+
+    frame = pd.read_csv(io.BytesIO(content), dtype=str)
+    lacking = [name for name in NEEDED if name not in frame]
+    if lacking:
+        raise ValueError(f"no column {lacking[0]!r}")
+    # from texts, to the last bit: pandas' own parser of numbers is quicker and not exact in all versions
+    frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
+    return [
+        Scores(
+            str(setting),
+            str(method),
+            str(task),
+            some.drop(columns=["setting", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
+        )
+        for (setting, method, task), some in frame.groupby(["setting", "method", "task"], sort=False)
+    ]

@@ -1,0 +1,170 @@
+"""Two sets of results side by side: what became better, what worse, and what cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from oodbench.board.cells import Scores
+from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
+from oodbench.board.standing import units_of
+from oodbench.board.statistics import (
+    LEVEL,
+    Over,
+    differences,
+    direction,
+    fewest_units,
+    holm,
+    mean_interval,
+    signed_rank,
+)
+from oodbench.errors import UnknownName, UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Verdict = Literal[
+    "identical", "better", "worse", "no difference shown", "too few to tell", "failed in B", "failed in A",
+    "not comparable", "only in A", "only in B",
+]  # fmt: skip
+WORSENED = ("worse", "failed in B")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A method of A beside one of B on a dataset setting."""
+
+    setting: str
+    method: str
+    verdict: Verdict
+    a: float | None = None
+    b: float | None = None
+    difference: float | None = None  # b - a
+    interval: tuple[float, float] | None = None  # of the difference
+    p: float | None = None  # adjusted by Holm over all that differ
+    units: int = 0  # seeds or environments that both have
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    metric: str
+    over: Over
+    rows: list[Compared]
+
+    @property
+    def worsened(self) -> bool:
+        return any(row.verdict in WORSENED for row in self.rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [asdict(row) for row in self.rows]
+        return {"metric": self.metric, "over": self.over, "worsened": self.worsened, "rows": rows}
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    setting: str
+    method: str
+    a: pd.Series[float]
+    b: pd.Series[float]
+
+    @property
+    def differences(self) -> Any:
+        return differences(np.asarray(self.b, np.float64), np.asarray(self.a, np.float64))
+
+
+def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds") -> Comparison:
+    """B against A, setting by setting and method by method; where each has one method, these two."""
+    one_each = len({one.method for one in a}) == 1 == len({one.method for one in b})
+    found = compare_all(a, b, metric, over, by_name=not one_each)
+    if all(row.a is None for row in found.rows) and not found.worsened:
+        reasons = "; ".join(dict.fromkeys(row.reason for row in found.rows if row.reason))
+        reasons = reasons or "they share no method and setting"
+        raise UserError(f"A and B have nothing to compare: {reasons}.\nGive results on the same settings and seeds.")
+    return found
+
+
+def compare_all(
+    a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds", by_name: bool = True
+) -> Comparison:
+    """The same where they may have nothing in common; if not by name, whatever methods they have on a setting."""
+    rows: list[Compared] = []
+    pairs: list[_Pair] = []
+    of_a, of_b = ({(one.setting, one.method if by_name else ""): one for one in side} for side in (a, b))
+    for key in dict.fromkeys([*of_a, *of_b]):
+        mine, other = of_a.get(key), of_b.get(key)
+        if mine is None or other is None:
+            there = mine or other
+            assert there is not None
+            rows.append(Compared(there.setting, there.method, "only in A" if mine else "only in B"))
+            continue
+        name = mine.method if mine.method == other.method else f"{mine.method} → {other.method}"
+        if mine.table is None or other.table is None:
+            failed: Verdict = "failed in B" if mine.table is not None else "failed in A"
+            rows.append(Compared(mine.setting, name, failed))
+            continue
+        found = _pair(mine, other, name, metric, over)
+        if isinstance(found, str):
+            rows.append(Compared(mine.setting, name, "not comparable", reason=found))
+        else:
+            pairs.append(found)
+    return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
+
+
+def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | str:
+    """The values both have, or why they cannot be paired."""
+    assert a.table is not None
+    assert b.table is not None
+    if a.task != b.task:
+        return f"{a.task} in A and {b.task} in B"
+    if metric not in SUMMARY[a.task]:
+        raise UnknownName(f"metric of a {a.task}", metric, SUMMARY[a.task])
+    if set(a.table["environment"]) != set(b.table["environment"]):
+        return "the test environments are not the same"
+    seeds = sorted(set(a.table["seed"]) & set(b.table["seed"]))
+    if not seeds:
+        return "no seed in common"
+    units = []
+    for side in (a, b):
+        assert side.table is not None
+        results = side.table[side.table["seed"].isin(seeds)].assign(part="test", chosen=True, rows=1)
+        units.append(units_of(results, summarize(results, side.task), metric, over))  # type: ignore[arg-type]
+    if not len(units[0]) or units[0].isna().any() or units[1].isna().any():
+        return f"{metric} has no value per {over.removesuffix('s')}"
+    return _Pair(a.setting, name, units[0], units[1].loc[units[0].index])
+
+
+def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
+    """Those that are not identical are one family of claims."""
+    differing = [pair for pair in pairs if pair.differences.any()]
+    needed = fewest_units(len(differing))
+    p = holm(np.array([float(signed_rank(pair.differences)) for pair in differing]))
+    adjusted = dict(zip(map(id, differing), p.tolist(), strict=True))
+    rows = []
+    for pair in pairs:
+        apart = pair.differences
+        verdict: Verdict = "no difference shown"
+        if id(pair) not in adjusted:
+            verdict = "identical"
+        elif len(apart) < needed:
+            verdict = "too few to tell"
+        elif adjusted[id(pair)] <= LEVEL and direction(apart) != 0:
+            verdict = "better" if (direction(apart) > 0) == higher_is_better else "worse"
+        rows.append(
+            Compared(
+                pair.setting,
+                pair.method,
+                verdict,
+                float(pair.a.mean()),
+                float(pair.b.mean()),
+                float(apart.mean()),
+                mean_interval(apart),
+                adjusted.get(id(pair)),
+                len(apart),
+                f"{len(apart)}, and it takes {needed}" if verdict == "too few to tell" else "",
+            )
+        )
+    return rows

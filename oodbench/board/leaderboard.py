@@ -1,0 +1,289 @@
+"""Leaderboards: a pure function of the concluded studies on one dataset setting."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
+from oodbench.board.standing import Standing, compare_methods
+from oodbench.board.statistics import Interval, Over, Tiers
+from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
+from oodbench.study.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from oodbench.study.record import StudyRecord
+
+Mark = Literal["best", "tied", ""]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What others found, and their ±."""
+
+    value: float
+    spread: float | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A metric of a method: mean and spread (sample std) over seeds, and how it stands among the others."""
+
+    value: float | None
+    spread: float | None
+    mark: Mark = ""
+    published: Published | None = None
+    tier: int | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
+    search_spread: float | None = None  # sample std over repeats of the whole search
+    price: float | None = None  # what the choice on validation data loses against the oracle's
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the value is within the published ±; None where there is nothing to compare."""
+        if self.value is None or self.published is None or self.published.spread is None:
+            return None
+        return abs(self.value - self.published.value) <= self.published.spread
+
+    def as_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "value": self.value,
+            "spread": self.spread,
+            "mark": self.mark,
+            "tier": self.tier,
+            "intervals": {name: list(interval) for name, interval in self.intervals.items()},
+            "search_spread": self.search_spread,
+            "price_of_selection": self.price,
+        }
+        if self.published is not None:
+            values["published"] = {
+                "value": self.published.value,
+                "spread": self.published.spread,
+                "within": self.within,
+            }
+        return values
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    cells: dict[str, Cell]
+    trials: int
+    seeds: int
+    failed_trainings: int
+    information: str
+    run_id: str
+    failure: str = ""  # why there are no values
+    ledger: Ledger = field(default_factory=Ledger)
+    unequal: str = ""  # in what its terms differ from those of the others: it is marked, and in no tier
+    searches: int = 1  # how often the whole search was done; the values are the first one's
+    results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
+
+
+NOTHING_COMPARED = Tiers(None, 0, 0)
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The methods on one dataset setting, and how they stand.
+
+    Examples:
+        >>> board = oodbench.leaderboard("selection_bias")
+        >>> board.frame()[["method", "tier", "mean_error", "mean_error_low", "mean_error_high"]]
+    """
+
+    setting: str
+    metrics: tuple[str, ...]
+    rows: list[Row] = field(default_factory=list)
+    notices: tuple[str, ...] = ()  # what a reader must know of the data
+    task: str = ""
+    over: Over = "seeds"  # what tiers and the shown interval are about
+    tiers: Tiers = NOTHING_COMPARED  # of the first metric
+    records: tuple[StudyRecord, ...] = field(default=(), repr=False, compare=False)  # the studies it is made of
+
+    def shows(self, what: str) -> bool:
+        """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
+        return any(getattr(row.cells[self.metrics[0]], what) is not None for row in self.rows)
+
+    def has_published(self, metric: str) -> bool:
+        return any(row.cells[metric].published is not None for row in self.rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "setting": self.setting,
+            "task": self.task,
+            "over": self.over,
+            "too_few_to_tell": self.tiers.too_few,
+            "notices": list(self.notices),
+            "rows": [
+                {
+                    "method": row.label,
+                    "metrics": {name: cell.as_dict() for name, cell in row.cells.items()},
+                    "trials": row.trials,
+                    "seeds": row.seeds,
+                    "failed_trainings": row.failed_trainings,
+                    "information": row.information,
+                    "failure": row.failure,
+                    "unequal": row.unequal,
+                    "ledger": asdict(row.ledger),
+                    "run_id": row.run_id,
+                    "searches": row.searches,
+                    "results": [dict(one) for one in row.results],
+                }
+                for row in self.rows
+            ],
+        }
+
+    def frame(self, ledger: bool = False) -> pd.DataFrame:
+        """One row per method: its tier, and of each metric the value, the spread, the interval and so on."""
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            [
+                {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
+                | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
+                | {
+                    "trials": row.trials,
+                    "seeds": row.seeds,
+                    "failed_trainings": row.failed_trainings,
+                    "information": row.information,
+                    "failure": row.failure,
+                    "unequal": row.unequal,
+                }
+                | (asdict(row.ledger) if ledger else {})
+                for row in self.rows
+            ]
+        )
+        return frame.astype({"tier": "Int64"}) if self.rows else frame
+
+    def _columns(self, name: str, cell: Cell) -> dict[str, Any]:
+        low, high = cell.intervals.get(self.over, (None, None))
+        columns: dict[str, Any] = {name: cell.value, f"{name}_spread": cell.spread}
+        columns |= {f"{name}_low": low, f"{name}_high": high}
+        if self.shows("search_spread"):
+            columns[f"{name}_search_spread"] = cell.search_spread
+        if self.shows("price"):
+            columns[f"{name}_price_of_selection"] = cell.price
+        if self.has_published(name):
+            other = cell.published
+            columns[f"{name}_published"] = other.value if other else None
+            columns[f"{name}_published_spread"] = other.spread if other else None
+            columns[f"{name}_within_published"] = cell.within
+        return columns
+
+
+def compile_leaderboard(
+    setting: str,
+    records: Sequence[StudyRecord],
+    missing: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    stability: bool = False,
+    over: Over = "seeds",
+    mixed: bool = False,
+) -> Leaderboard:
+    """The board of these studies, one a label. `missing` labels are shown without values.
+
+    Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
+    metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
+    oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
+    not compared with others.
+    """
+    by_label = {record.label: record for record in records if not record.repeat_of}
+    tasks = {record.task for record in records}
+    task = tasks.pop() if tasks else "regression"
+    metrics = tuple(metrics) or SUMMARY[task]
+    metrics += STABILITY if stability else ()
+    with_results = {label: record for label, record in by_label.items() if record.results is not None}
+    terms = {label: terms_of(record) for label, record in with_results.items()}
+    if not mixed:
+        refuse_unequal(setting, terms)
+    unequal = find_unequal(terms)
+    results = {label: record.results for label, record in with_results.items() if record.results is not None}
+    per_seed = {label: _per_seed(record) for label, record in with_results.items()}
+    compared = {label for label, one in with_results.items() if one.selector != "oracle" and label not in unequal}
+    stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
+    repeats = {
+        label: [_per_seed(other) for other in records if other.repeat_of == record.study and other.results is not None]
+        for label, record in by_label.items()
+    }
+    oracles = {record.search: label for label, record in with_results.items() if record.selector == "oracle"}
+    rows = [
+        Row(
+            label=label,
+            cells={
+                name: _cell(
+                    name,
+                    per_seed.get(label),
+                    stands[name][0].get(label, Standing()),
+                    repeats[label],
+                    per_seed.get(oracles.get(record.search, "")) if record.selector != "oracle" else None,
+                )
+                for name in metrics
+            },
+            trials=record.trials,
+            seeds=record.seeds,
+            failed_trainings=record.failed_trainings,
+            information=record.information,
+            run_id=record.run_id,
+            failure="" if record.results is not None else record.reason or record.status.lower(),
+            ledger=record.ledger,
+            unequal=unequal.get(label, ""),
+            searches=1 + len(repeats[label]),
+            results=_test_scores(results.get(label)),
+        )
+        for label, record in by_label.items()
+    ]
+    rows += [
+        Row(label, {name: Cell(None, None) for name in metrics}, 0, 0, 0, "", "", "not run")
+        for label in dict.fromkeys(missing)
+        if label not in by_label
+    ]
+    sign = -1 if metrics[0] in HIGHER_IS_BETTER else 1
+    rows.sort(
+        key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
+    )
+    notices = tuple(dict.fromkeys(record.notice for record in records if record.notice))
+    return Leaderboard(setting, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(records))
+
+
+def _per_seed(record: StudyRecord) -> pd.DataFrame:
+    assert record.results is not None
+    return summarize(record.results, record.task).join(summarize_stability(record.results))
+
+
+def _cell(
+    metric: str,
+    per_seed: pd.DataFrame | None,
+    standing: Standing,
+    repeats: Sequence[pd.DataFrame],
+    oracle: pd.DataFrame | None,
+) -> Cell:
+    if per_seed is None or per_seed[metric].isna().any():
+        return Cell(None, None)
+    values = per_seed[metric]
+    means = [float(values.mean()), *(float(other[metric].mean()) for other in repeats)]
+    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    return Cell(
+        means[0],
+        float(values.std(ddof=1)) if len(values) > 1 else None,
+        mark="" if standing.tier != 1 else "tied" if standing.shared else "best",
+        tier=standing.tier,
+        intervals=standing.intervals,
+        search_spread=statistics.stdev(means) if repeats else None,
+        price=None if oracle is None else sign * (means[0] - float(oracle[metric].mean())),
+    )
+
+
+def _test_scores(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:
+    if results is None:
+        return ()
+    test = results[results["chosen"] & (results["part"] == "test")]
+    scores = [name for name in ("error", "accuracy", "f1") if name in test and test[name].notna().all()]
+    columns = ["seed", "environment", *scores]
+    values = (test[name].tolist() for name in columns)
+    return tuple(dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))

@@ -1,0 +1,71 @@
+"""Where methods stand on a metric: the tier of each, and intervals of its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oodbench.board.metrics import HIGHER_IS_BETTER, MEANS, cells_of
+from oodbench.board.statistics import Interval, Over, Tiers, crossed_interval, find_tiers, mean_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Standing:
+    """None where nothing can be said: too few units, nothing to compare with, or not in the comparison."""
+
+    tier: int | None = None
+    shared: bool = False  # the tier, with others
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
+
+
+def units_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str, over: Over) -> pd.Series[float]:
+    """The independent values of a method that a claim is about; none where the metric has no such values."""
+    import pandas as pd
+
+    if over == "seeds":
+        return per_seed[metric]
+    if metric not in MEANS:  # the largest error, say, is not made of one value per environment
+        return pd.Series(dtype=float)
+    table = cells_of(results, MEANS[metric])
+    return table.mean() if not table.isna().to_numpy().any() else pd.Series(dtype=float)
+
+
+def compare_methods(
+    metric: str,
+    results: Mapping[str, pd.DataFrame],
+    per_seed: Mapping[str, pd.DataFrame],
+    over: Over,
+    compared: set[str],
+) -> tuple[dict[str, Standing], Tiers]:
+    """The standing of every method by label; only those `compared` get a tier."""
+    import pandas as pd
+
+    units = {label: units_of(results[label], per_seed[label], metric, over) for label in results}
+    ranked = [label for label in results if label in compared and len(units[label]) and not units[label].isna().any()]
+    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    aligned = pd.DataFrame({label: sign * units[label] for label in ranked})
+    tiers = find_tiers(aligned.to_numpy(float).T if ranked else np.empty((0, 0)))
+    place = dict(zip(ranked, tiers.of or (), strict=False))
+    return {
+        label: Standing(
+            place.get(label),
+            list(place.values()).count(place[label]) > 1 if label in place else False,
+            intervals_of(results[label], per_seed[label], metric),
+        )
+        for label in results
+    }, tiers
+
+
+def intervals_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str) -> dict[str, Interval]:
+    found = {"seeds": mean_interval(per_seed[metric].to_numpy(float))}
+    if metric in MEANS:
+        table = cells_of(results, MEANS[metric]).to_numpy(float)  # [seed, environment]
+        found["environments"] = mean_interval(table.mean(0))
+        found["both"] = crossed_interval(table)
+    return {name: interval for name, interval in found.items() if interval is not None}

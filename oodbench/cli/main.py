@@ -1,0 +1,49 @@
+"""The command line: its commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Annotated
+
+import typer
+
+from oodbench.cli import (  # noqa: F401  (they register)
+    boards,
+    compare,
+    data,
+    figures,
+    nightly,
+    plugins,
+    run,
+    stability,
+    sync,
+)
+from oodbench.cli.terminal import app
+from oodbench.errors import OodbenchError
+from oodbench.version import __version__
+
+
+@app.callback(invoke_without_command=True)
+def options(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; errors of ours are two lines on standard error and an exit code."""
+    gc.set_threshold(100_000)  # start-up makes many objects that all stay
+    try:
+        app()
+    except OodbenchError as error:
+        first, _, rest = str(error).partition("\n")
+        print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {str(error.filename)[:200]}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
+        sys.exit(2)
+    finally:
+        gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow

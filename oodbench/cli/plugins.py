@@ -1,0 +1,103 @@
+"""oodbench list, show, check, new: the methods, datasets and suites that are installed, and how to add one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oodbench.cli.terminal import JsonOption, app, output
+
+
+@app.command(name="list")
+def list_plugins(as_json: JsonOption = False) -> None:
+    """List the methods, datasets and suites that are installed, broken ones with the reason.
+
+    Example: [bold]oodbench list[/bold]
+    """
+    from oodbench.plugin.registry import plugins
+    from oodbench.suite.suitefile import list_suites
+
+    keys = ("kind", "name", "source", "summary", "broken")
+    found = [
+        {key: getattr(plugin, key) for key in keys} for plugin in (*plugins("method"), *plugins("dataset"))
+    ] + list_suites()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("kind", "name", "from", ""):
+        table.add_column(title, no_wrap=title != "")
+    for plugin in found:
+        broken = plugin["broken"]
+        text = f"[red]broken[/red]: {escape(broken)}" if broken else escape(plugin["summary"])
+        table.add_row(plugin["kind"], plugin["name"], plugin["source"], text)
+    output().print(table)
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="A method, dataset or suite.")], as_json: JsonOption = False) -> None:
+    """Show what a method searches, what a dataset can be set to, or what a suite runs.
+
+    Example: [bold]oodbench show selection_bias[/bold]
+    """
+    from oodbench.report.describe import describe_plugin, print_description
+
+    description = describe_plugin(name)
+    if as_json:
+        print(json.dumps(description, indent=2, default=str))
+    else:
+        print_description(description, output())
+
+
+@app.command()
+def check(
+    package: Annotated[str, typer.Argument(help="An installed distribution with plug-ins.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check that the plug-ins of an installed package satisfy the interface, by using them.
+
+    Example: [bold]oodbench check my-ood-methods[/bold]
+    """
+    from rich.markup import escape
+
+    from oodbench.plugin.testing import check_package
+
+    console, checked = output(), []
+    for plugin, title, problem in check_package(package):
+        checked.append({"kind": plugin.kind, "name": plugin.name, "check": title, "problem": problem})
+        if as_json:
+            continue
+        mark = "[green]ok[/green]    " if problem is None else "[red]failed[/red]"
+        tail = "" if problem is None else escape(f": {problem}")
+        console.print(f"{mark} {plugin.kind} {plugin.name}: {title}{tail}", highlight=False, soft_wrap=True)
+    if as_json:
+        print(json.dumps(checked, indent=2))
+    if any(entry["problem"] for entry in checked):
+        raise typer.Exit(1)
+
+
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="method or dataset.")],
+    name: Annotated[str, typer.Argument(help="Its name, in snake case.")],
+    directory: Annotated[Path, typer.Option(help="Where to put the new folder.")] = Path(),
+) -> None:
+    """Write an installable plug-in with one method or dataset and a passing test.
+
+    Example: [bold]oodbench new method my_method && pip install -e my_method && oodbench check my_method[/bold]
+    """
+    from oodbench.plugin.scaffold import write_plugin
+
+    folder = write_plugin(kind, name, directory)
+    output().print(
+        f"wrote {folder}. Next:\n  pip install -e {folder}\n  oodbench check {name}\n  pytest {folder}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )

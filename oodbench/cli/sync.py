@@ -1,0 +1,41 @@
+"""oodbench sync: deliver to the record what it could not take when it was concluded."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from oodbench.cli.terminal import DirectoryOption, JsonOption, TrackingOption, app, output
+from oodbench.study.directory import DIRECTORY
+
+
+@app.command()
+def sync(
+    tracking_uri: TrackingOption = None,
+    directory: DirectoryOption = DIRECTORY,
+    as_json: JsonOption = False,
+) -> None:
+    """Deliver concluded studies that a run could not record, because the server was away or refused.
+
+    Each goes to the record it was for, or all of them to the one that --tracking-uri names. Nothing is recorded twice.
+
+    Example: [bold]oodbench sync --tracking-uri http://127.0.0.1:5000[/bold]
+    """
+    from rich.markup import escape
+
+    from oodbench.record.delivery import deliver_all
+
+    outcomes = deliver_all(directory, tracking_uri)
+    if as_json:
+        print(json.dumps([one.as_dict() for one in outcomes], indent=2))
+    else:
+        for one in outcomes:
+            word = "[red]kept[/red]     " if one.reason else "delivered"
+            line = f"{one.parcel.title} to {one.record}" + (f": {one.reason}" if one.reason else "")
+            output().print(f"{word} {escape(line)}", highlight=False, soft_wrap=True)
+        if not outcomes:
+            text = f"nothing in {directory} waits to be delivered"
+            output().print(text, markup=False, highlight=False, soft_wrap=True)
+    if any(one.reason for one in outcomes):
+        raise typer.Exit(1)

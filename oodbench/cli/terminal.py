@@ -1,0 +1,146 @@
+"""What the commands share: the application, common options, and the two consoles."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oodbench.board.statistics import OVER, Over
+from oodbench.errors import UnknownName, UserError
+from oodbench.study.directory import DIRECTORY
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from oodbench.api.suites import SuiteResult
+
+app = typer.Typer(
+    help="Does this out-of-distribution method really help, on my data, against honestly tuned baselines?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the dataset; `oodbench show DATASET` lists them."),
+]
+TrackingOption = Annotated[
+    str | None, typer.Option("--tracking-uri", help="MLflow server to use instead of the embedded database.")
+]
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", help="Where the embedded record and unfinished work live.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+SuiteOption = Annotated[
+    str | None, typer.Option("--suite", help="A suite, by name or by the path of its file; `oodbench list` lists them.")
+]
+ModeOption = Annotated[str | None, typer.Option("--mode", help="A mode of the suite, instead of its default.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="A folder for the boards of the suite, as files, or for the page.")
+]
+MethodOption = Annotated[
+    list[str] | None,
+    typer.Option("--method", "-m", help="A method, or METHOD:PRESET; several are compared. Narrows a suite."),
+]
+DatasetOption = Annotated[
+    list[str] | None, typer.Option("--dataset", "-d", help="A dataset; may be given several times. Narrows a suite.")
+]
+TrialsOption = Annotated[
+    int | None, typer.Option(help="Configurations per method; the first is its defaults. [dim]\\[default: 20][/dim]")
+]
+SeedsOption = Annotated[
+    int | None, typer.Option(help="Data seeds on which every configuration is trained. [dim]\\[default: 10][/dim]")
+]
+SeedOption = Annotated[int, typer.Option(help="First seed, of the data and of the search.")]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option(help="How validation scores choose: mean, worst, or oracle. [dim]\\[default: worst][/dim]"),
+]
+MixedOption = Annotated[
+    bool, typer.Option("--mixed", help="Show studies with unequal budgets or data on one board, and mark them.")
+]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
+
+OverOption = Annotated[
+    str, typer.Option("--over", help="What claims are about: other training draws (seeds) or other environments.")
+]
+
+
+def check_over(over: str) -> Over:
+    if over not in OVER:
+        raise UnknownName("unit for --over", over, OVER)
+    return over
+
+
+def print_board(board: Any, ledger: bool = False) -> None:
+    from oodbench.report.tables import ledger_table, notes, rich_table
+
+    console = output()
+    for table in [rich_table(board)] + ([ledger_table(board)] if ledger else []):
+        if not console.is_terminal:
+            widest = console.measure(table, options=console.options.update(width=1000)).maximum
+            console.width = max(console.width, widest)
+        console.print(table)
+    for note in notes(board):
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_suite(result: SuiteResult, folder: Path | None, as_json: bool) -> None:
+    """The boards of a suite, in the terminal or as JSON, and as files if a folder is named."""
+    written = result.write(folder) if folder is not None else []
+    if as_json:
+        print(json.dumps(result.as_dict(), indent=2))
+        return
+    from oodbench.report.suite import print_boards
+
+    print_boards(result.boards, output())
+    if written:
+        text = f"wrote {len(written)} files: {folder}/README.md lists them"
+        errors().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def refuse(options: Mapping[str, object], reason: str, remedy: str) -> None:
+    """Options that were given, but have no meaning here."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UserError(f"{given[0]} {reason}.\n{remedy}")
+
+
+@contextlib.contextmanager
+def results_only() -> Iterator[None]:
+    """Whatever is printed in here goes to standard error: standard output is for results, and plug-ins talk."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def sync_command(directory: Path, destination: str) -> str:
+    """What a user types to deliver what is in the outbox."""
+    parts = ["oodbench sync"]
+    if directory != DIRECTORY:
+        parts.append(f"--directory {directory}")
+    return " ".join(parts + ([f"--tracking-uri {destination}"] if destination else []))
+
+
+def output() -> Console:
+    from rich.console import Console
+
+    console = Console()
+    # a file or pipe has no width: do not cut tables for it
+    return console if console.is_terminal else Console(width=160)
+
+
+def errors() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)

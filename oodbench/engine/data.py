@@ -1,0 +1,113 @@
+"""Rows: an environment as a dataset makes it, and the training rows of a seed as a method sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Task = Literal["regression", "classification"]
+
+
+TASKS = get_args(Task)
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """Rows from one distribution. The arrays are read-only from here on.
+
+    Examples:
+        >>> Environment("NY", x=np.zeros((100, 3)), y=np.zeros(100))
+    """
+
+    name: str
+    x: NDArray[np.float64]  # [row, feature]
+    y: NDArray[Any]  # [row], float64 or a class number from 0
+
+    def __post_init__(self) -> None:
+        x = np.ascontiguousarray(self.x, dtype=np.float64)
+        y = np.asarray(self.y)
+        if x.ndim != 2 or y.shape != x.shape[:1]:
+            raise ValueError(
+                f"environment {self.name!r} needs x [row, feature] and y [row], got {x.shape} and {y.shape}"
+            )
+        if len(y) == 0:
+            raise ValueError(f"environment {self.name!r} has no rows")
+        y = np.ascontiguousarray(y, dtype=np.int64 if y.dtype.kind in "iub" else np.float64)
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            raise ValueError(f"environment {self.name!r} has values that are not finite")
+        for name, array in (("x", x), ("y", y)):
+            read_only = array.view()
+            read_only.flags.writeable = False
+            object.__setattr__(self, name, read_only)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def draw(self, most: int) -> Environment:
+        """At most so many of its rows, always the same."""
+        if len(self) <= most:
+            return self
+        drawn = np.sort(np.random.default_rng(0).choice(len(self), most, replace=False))
+        return Environment(self.name, self.x[drawn], self.y[drawn])
+
+    @classmethod
+    def pooled(cls, name: str, environments: Sequence[Environment]) -> Environment:
+        """The rows of several together."""
+        return cls(
+            name, np.concatenate([one.x for one in environments]), np.concatenate([one.y for one in environments])
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The training rows of one seed, as a method sees them: read-only, and its own.
+
+    Examples:
+        >>> mean = train.x[train.environment == 0].mean(0)
+    """
+
+    x: NDArray[np.float64]  # [row, feature]
+    y: NDArray[Any]  # [row]
+    task: Task
+    classes: int
+    environment: NDArray[np.int64] | None = None  # [row], only for methods that need environments
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def pooled(
+        cls,
+        environments: Sequence[Environment],
+        task: Task,
+        classes: int,
+        labelled: bool,
+        columns: tuple[str, ...] | None,
+    ) -> TrainingRows:
+        rows = cls(
+            x=np.concatenate([environment.x for environment in environments]),
+            y=np.concatenate([environment.y for environment in environments]),
+            task=task,
+            classes=classes,
+            environment=np.repeat(np.arange(len(environments)), [len(e) for e in environments]) if labelled else None,
+            columns=columns,
+        )
+        return rows.copy()
+
+    def copy(self) -> TrainingRows:
+        """The same rows in memory of their own, read-only: whatever a method does to them, others keep theirs."""
+        copied = replace(
+            self,
+            x=self.x.copy(),
+            y=self.y.copy(),
+            environment=None if self.environment is None else self.environment.copy(),
+        )
+        for array in (copied.x, copied.y, copied.environment):
+            if array is not None:
+                array.flags.writeable = False
+        return copied
+
+    def __len__(self) -> int:
+        return len(self.y)

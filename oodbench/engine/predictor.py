@@ -1,0 +1,43 @@
+"""What a training comes to: anything that predicts, and what else it may be able to do."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Predictor(Protocol):
+    """Anything with `predict`: values for regression, class numbers for classification. [row] -> [row]
+
+    A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error. A classifier
+    may have `outputs(x)` too: a logit, score or probability per class, [row, class].
+
+    Examples:
+        >>> class Mean:
+        ...     def predict(self, x):
+        ...         return np.zeros(len(x))
+    """
+
+    def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
+        """What it says of each row."""
+        ...
+
+
+@runtime_checkable
+class GivesOutputs(Protocol):
+    """What a classifier may have besides `predict`: a logit, score or probability per class. [row] -> [row, class]"""
+
+    def outputs(self, x: NDArray[np.float64]) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class Storable(Protocol):
+    """A predictor that the record can keep: as plain arrays, since nothing else is safe to load."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+
+    def about(self) -> dict[str, str]:
+        """What must be known to use the arrays."""
+        ...

@@ -1,0 +1,150 @@
+"""How good predictions are in one environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.errors import TrainingFailed
+
+if TYPE_CHECKING:
+    from oodbench.engine.data import Environment, Task
+    from oodbench.engine.fitted import FittedModel
+    from oodbench.engine.predictor import Predictor
+
+Tally = dict[str, NDArray[Any]]
+"""Sums over rows that scores are made of: rows, loss, and squares (regression) or, of every class, how many rows are
+right, predicted and actual. With a leading axis for models where there are several."""
+
+
+def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
+    """Loss and error of a predictor; accuracy and F1 too for classification. The error is the MSE or 1 - accuracy."""
+    (found,) = score_together([predictor], environment, task, classes)
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def score_together(
+    predictors: Sequence[Predictor], environment: Environment, task: Task, classes: int, threads: int = 1
+) -> list[dict[str, float] | BaseException]:
+    """The scores of every predictor, or why it has none. Trained models of one shape pass over the rows together."""
+    from oodbench.engine.fitted import FittedModel
+
+    found: dict[int, dict[str, float] | BaseException] = {}
+    alike: dict[Any, dict[int, FittedModel]] = {}
+    for position, predictor in enumerate(predictors):
+        if isinstance(predictor, FittedModel):
+            shape = (predictor.model, predictor.width, predictor.classification, predictor.recipe.loss)
+            alike.setdefault(shape, {})[position] = predictor
+        else:
+            found[position] = _scores_or_fault(partial(_tally_any, predictor, environment, task, classes))
+    for group in alike.values():
+        tally = _tally_together(list(group.values()), environment, task, classes, threads)
+        for number, position in enumerate(group):
+            found[position] = _scores_or_fault(partial(_pick, tally, number))
+    return [found[position] for position in range(len(predictors))]
+
+
+def f1(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> float:
+    """F1 of class 1 for two classes, the mean of the classes' F1 for more. 0 where a class is never right."""
+    return _f1(_count(y, predicted, classes))
+
+
+def _tally_any(predictor: Predictor, environment: Environment, task: Task, classes: int) -> Tally:
+    """Of any predictor, its answers checked. It is asked about rows of its own: whatever it does to them, the next one
+    is asked about the originals."""
+    predicted, rows = np.asarray(predictor.predict(_copy(environment.x))), len(environment)
+    if predicted.shape != environment.y.shape:
+        raise TrainingFailed(f"predict returned shape {predicted.shape} for {rows} rows; it must be ({rows},)")
+    if predicted.dtype.kind not in "iufb":
+        raise TrainingFailed(f"predict returned values of type {predicted.dtype}, which are not real numbers")
+    if not np.isfinite(predicted).all():
+        raise TrainingFailed("predict returned values that are not finite numbers: the training diverged")
+    if task == "classification":
+        odd = predicted[(predicted < 0) | (predicted >= classes) | (predicted != np.floor(predicted))]
+        if len(odd):
+            raise TrainingFailed(f"predict returned {odd[0]}, which is no class from 0 to {classes - 1}")
+    losses = getattr(predictor, "losses", None)
+    found = losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
+    return _tally(predicted, found, environment.y, task, classes)
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _tally_together(
+    models: Sequence[FittedModel], environment: Environment, task: Task, classes: int, threads: int
+) -> Tally:
+    """Of trained models of one shape, chunk by chunk of the rows, so that nothing large is ever written."""
+    from oodbench.engine.fitted import over_chunks
+
+    def tally(outputs: NDArray[np.float32], rows: slice) -> Tally:
+        y = environment.y[rows]
+        return _tally(models[0].predict_from(outputs), models[0].losses_from(outputs, y), y, task, classes)
+
+    chunks = over_chunks(models, environment.x, tally, threads)
+    return {name: np.sum([chunk[name] for chunk in chunks], axis=0) for name in chunks[0]}
+
+
+def _tally(
+    predicted: NDArray[Any], losses: NDArray[np.float64] | None, y: NDArray[Any], task: Task, classes: int
+) -> Tally:
+    """Of predictions and losses [..., row]; without losses, the error is the loss."""
+    if task == "regression":
+        with np.errstate(over="ignore"):  # found by _scores
+            squares = np.square(predicted - y).sum(-1)
+        sums, error = {"squares": squares}, squares
+    else:
+        sums = _count(y, predicted, classes)
+        error = len(y) - sums["right"].sum(-1)
+    loss = np.asarray(error if losses is None else losses.sum(-1), np.float64)
+    return sums | {"loss": loss, "rows": np.full(loss.shape, len(y))}
+
+
+def _count(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> Tally:
+    """How many rows are right, predicted and actual, of every class. [..., class]"""
+    said = [predicted == label for label in range(classes)]
+    true = [y == label for label in range(classes)]
+    right = np.stack([np.count_nonzero(one & other, axis=-1) for one, other in zip(said, true, strict=True)], -1)
+    return {
+        "right": right,
+        "predicted": np.stack([np.count_nonzero(one, axis=-1) for one in said], -1),
+        "actual": np.broadcast_to([np.count_nonzero(one) for one in true], right.shape),
+    }
+
+
+def _pick(tally: Tally, model: int) -> Tally:
+    return {name: sums[model] for name, sums in tally.items()}
+
+
+def _scores_or_fault(ask: Callable[[], Tally]) -> dict[str, float] | BaseException:
+    try:
+        return _scores(ask())
+    except (Exception, SystemExit) as error:  # one predictor's fault is not the others'
+        return error
+
+
+def _scores(tally: Tally) -> dict[str, float]:
+    rows = int(tally["rows"])
+    if "squares" in tally:
+        scores = {"error": float(tally["squares"] / rows)}
+    else:
+        accuracy = float(tally["right"].sum() / rows)
+        scores = {"error": 1 - accuracy, "accuracy": accuracy, "f1": _f1(tally)}
+    scores["loss"] = float(tally["loss"] / rows)
+    if not np.isfinite([scores["error"], scores["loss"]]).all():
+        raise TrainingFailed("the loss is not finite: the training diverged")
+    return scores
+
+
+def _f1(counts: Mapping[str, NDArray[Any]]) -> float:
+    scores = 2 * counts["right"] / np.maximum(counts["predicted"] + counts["actual"], 1)
+    return float(scores[1] if len(scores) == 2 else scores.mean())

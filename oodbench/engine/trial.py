@@ -1,0 +1,55 @@
+"""Trials, and the packs they train in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oodbench.engine.models import Model
+from oodbench.engine.recipe import Recipe
+
+if TYPE_CHECKING:
+    from oodbench.settings.space import Value
+
+
+CACHE_BYTES = 8_000_000  # activations of a pack; more, and they leave the cache (benchmarks/test_pack.py)
+DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
+MOST_TRIALS = 64
+MOST_TRIALS_ON_GPU = 1024
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Hyper-parameters and a seed. `entropy` feeds the training's own generator and nothing else."""
+
+    configuration: int
+    hparams: Mapping[str, Value]
+    seed: int
+    entropy: int
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is the same for every method on one dataset: the model family, the recipe and the device."""
+
+    model: Model
+    recipe: Recipe
+    device: str = "cpu"
+
+
+def training_entropy(method: str, configuration: int, seed: int, repeat: int = 0) -> int:
+    """A number for one training's generator, unrelated to every other training's."""
+    key = (repeat,) if repeat else ()
+    sequence = np.random.SeedSequence([seed, configuration, *method.encode()], spawn_key=key)
+    return int(sequence.generate_state(1, np.uint32)[0])
+
+
+def trials_that_fit(setup: Setup, rows: int, outputs: int) -> int:
+    """How many trials train fastest together: as many as keep their activations in the cache."""
+    per_trial = 4 * setup.recipe.batch_rows(rows) * sum((*setup.model.hidden, outputs))
+    on_gpu = setup.device.startswith("cuda")
+    room = (DEVICE_BYTES if on_gpu else CACHE_BYTES) // per_trial
+    return max(1, min(room, MOST_TRIALS_ON_GPU if on_gpu else MOST_TRIALS))

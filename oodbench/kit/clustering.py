@@ -1,0 +1,112 @@
+"""Clusters of rows by their mechanism: a cluster holds the rows that its own linear mechanism predicts best.
+
+Everything is for the trials of a pack at once. A mechanism is a least squares on Gram matrices, in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from oodbench.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from oodbench.engine.data import TrainingRows
+    from oodbench.settings.space import Value
+
+RIDGE = 1e-9  # relative to the mean square of the features
+MOST_ROUNDS = 30
+SETTLED = 0.1  # of a cluster's average size: fewer rows that move end the search, as in the authors' code
+
+
+def check_clusters(hparams: Mapping[str, Value], train: TrainingRows) -> None:
+    clusters = int(hparams["clusters"])
+    if clusters > len(train):
+        raise InvalidSetting(f"clusters={clusters} is more than the {len(train)} training rows.\nSet fewer.")
+
+
+def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor) -> Tensor:
+    """Cluster numbers [trial, row], alternating between the clusters' mechanisms and the rows' choice among them.
+
+    features [seed, unit, row], targets [trial, output, row]; usable [trial, unit, unit] turns features into what
+    the mechanisms may use of them; labels [trial, row] are where it starts.
+    """
+    from torch import cat
+
+    features = cat([features, features.new_ones(len(features), 1, features.shape[2])], 1)
+    usable = _keep_constant(usable)
+    settled = SETTLED * labels.shape[-1] / clusters
+    moving = labels.new_ones(len(labels)) > 0
+    for _ in range(MOST_ROUNDS):
+        residuals = _residuals(features, targets, sub_populations(labels, clusters), usable)
+        chosen = residuals.square().sum(2).argmin(1)
+        moved = (chosen != labels).sum(-1)
+        labels = chosen.where(moving.unsqueeze(-1), labels)  # a trial that settled stays as it would have alone
+        moving = moving & (moved > settled)
+        if not moving.any():
+            break
+    return labels
+
+
+def sub_populations(labels: Tensor, clusters: int) -> Tensor:
+    """The clusters as weights [trial, cluster, row], each summing to one; one without rows stands for all rows."""
+    from torch.nn.functional import one_hot
+
+    members = one_hot(labels, clusters).transpose(1, 2).float()
+    sizes = members.sum(-1, keepdim=True)
+    return (members / sizes.clamp(min=1)).where(sizes > 0, 1 / labels.shape[-1])
+
+
+def moments(features: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Gram matrices [trial, k, unit, unit] and moments [trial, k, output, unit] under weights [trial, k, row].
+
+    features [seed, unit, row] serve equally many trials each. One small product after the other: together the
+    weighted features of all trials would leave the cache.
+    """
+    trials, k, _ = weights.shape
+    repeats = trials // len(features)
+    grams = features.new_empty(trials, k, features.shape[1], features.shape[1])
+    crosses = features.new_empty(trials, k, targets.shape[1], features.shape[1])
+    for trial in range(trials):
+        x = features[trial // repeats]
+        for part in range(k):
+            weighted = x * weights[trial, part]
+            gram = weighted @ x.T
+            grams[trial, part] = (gram + gram.T) / 2  # rounding must not make it indefinite
+            crosses[trial, part] = targets[trial] @ weighted.T
+    return grams, crosses
+
+
+def restrict(grams: Tensor, crosses: Tensor, usable: Tensor) -> tuple[Tensor, Tensor]:
+    """The moments of what is usable of the features. Double: what is not usable must stay exactly so."""
+    usable = usable.unsqueeze(1).double()
+    return usable @ grams.double() @ usable, crosses.double() @ usable
+
+
+def solve(grams: Tensor, crosses: Tensor) -> Tensor:
+    """Least-squares coefficients [..., output, unit] in single precision; features that are always 0 get none."""
+    from torch.linalg import cholesky_ex
+
+    grams = grams.clone()
+    diagonal = grams.diagonal(dim1=-2, dim2=-1)
+    diagonal += RIDGE * diagonal.mean(-1, keepdim=True) + 1e-12
+    factor = cholesky_ex(grams).L
+    return crosses.mT.cholesky_solve(factor).mT.float()
+
+
+def _residuals(features: Tensor, targets: Tensor, weights: Tensor, usable: Tensor) -> Tensor:
+    """Residuals [trial, k, output, row] of the mechanisms fitted to each of the sub-populations [trial, k, row]."""
+    grams, crosses = moments(features, targets, weights)
+    coefficients = solve(*restrict(grams, crosses, usable)) @ usable.unsqueeze(1)  # [trial, k, output, unit]
+    by_seed = coefficients.reshape(len(features), -1, features.shape[1])  # [seed, trial x k x output, unit]
+    fitted = by_seed.bmm(features).view(*coefficients.shape[:3], -1)
+    return fitted - targets.unsqueeze(1)
+
+
+def _keep_constant(usable: Tensor) -> Tensor:
+    padded = usable.new_zeros(len(usable), usable.shape[1] + 1, usable.shape[2] + 1)
+    padded[:, :-1, :-1] = usable
+    padded[:, -1, -1] = 1
+    return padded

@@ -1,0 +1,171 @@
+"""Datasets: environments for training, validation and test, for a seed and named settings."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oodbench.engine.data import Environment, Task
+from oodbench.engine.models import Linear, Model
+from oodbench.engine.recipe import Recipe
+from oodbench.errors import SealedError
+from oodbench.plugin.files import DataFiles
+
+
+class Dataset(ABC):
+    """What an author writes: a frozen dataclass whose fields are the settings, and three lists of environments.
+
+    The training environments are the known groups of the training rows; a dataset without group labels returns
+    one environment. Validation environments are what selectors look at. Test environments stay sealed until a
+    selection has been written down.
+
+    `task` and `classes` are plain values of the class, or properties where they depend on the settings.
+
+    Examples:
+        >>> @dataclass(frozen=True)
+        ... class Noise(Dataset):
+        ...     task = "regression"
+        ...     rows: int = setting(100, "rows of each environment")
+        ...
+        ...     def train(self, seed):
+        ...         return [self._draw(self.rng(seed, "train"))]
+        ...
+        ...     def validation(self, seed):
+        ...         return [self._draw(self.rng(seed, "validation"))]
+        ...
+        ...     def test(self, seed):
+        ...         return [self._draw(self.rng(seed, "test"))]
+        ...
+        ...     def _draw(self, rng):
+        ...         return Environment("noise", rng.normal(size=(self.rows, 3)), rng.normal(size=self.rows))
+    """
+
+    model: ClassVar[Model] = Linear()
+    """The model family of methods here, unless the user says otherwise."""
+    recipe: ClassVar[Recipe] = Recipe()
+    """How they train."""
+    tiny: ClassVar[Mapping[str, Any]] = {}
+    """Settings that make the dataset small enough for a test."""
+    files: ClassVar[DataFiles | None] = None
+    """What `oodbench data` fetches and verifies for it."""
+
+    @property
+    @abstractmethod
+    def task(self) -> Task:
+        """`"regression"` or `"classification"`."""
+
+    @property
+    def classes(self) -> int:
+        """How many, for classification; y is 0, 1, ..."""
+        return 2
+
+    @property
+    def file_hash(self) -> str:
+        """What the rows come from besides settings and code, such as the hash of a file: another, another study."""
+        return ""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the features, if they have any."""
+        return None
+
+    @property
+    def variant(self) -> str:
+        """What keeps its results apart from those of other rows under the same settings: NAME@variant."""
+        return ""
+
+    @property
+    def notice(self) -> str:
+        """What a reader of its results must know. It is shown with every one of them."""
+        return ""
+
+    @property
+    def facts(self) -> Mapping[str, float | int]:
+        """What the dataset's author knows and may tell a method that `uses` it, such as alpha0."""
+        return {}
+
+    @abstractmethod
+    def train(self, seed: int) -> Sequence[Environment]:
+        """The known groups of the training rows, or one environment."""
+
+    @abstractmethod
+    def validation(self, seed: int) -> Sequence[Environment]:
+        """What configurations are chosen by."""
+
+    @abstractmethod
+    def test(self, seed: int) -> Sequence[Environment]:
+        """What the chosen configuration is held against, once. In a search worker this raises."""
+
+    def rng(self, seed: int, part: str) -> np.random.Generator:
+        """A generator for one part of the data; parts do not share a stream."""
+        return np.random.default_rng([seed, *type(self).__name__.encode(), 0, *part.encode()])
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "test" in cls.__dict__:
+            cls.test = _refuse_when_sealed(cls.test)  # type: ignore[method-assign]
+
+
+def fault_in(
+    part: str, environments: Sequence[Environment], dataset: Dataset, features: int | None = None
+) -> str | None:
+    """Why these environments cannot be a part of the dataset, or None. Other parts have so many `features`."""
+    if not environments:
+        return f"there is no {part} environment"
+    if not all(isinstance(environment, Environment) for environment in environments):
+        return f"{part} holds other things than oodbench.Environment"
+    names = [environment.name for environment in environments]
+    if len(set(names)) < len(names):
+        return f"{part} environments share a name: {', '.join(names)}"
+    widths = {environment.x.shape[1] for environment in environments} | ({features} if features else set())
+    if len(widths) > 1:
+        return f"{part} environments have other numbers of features: {sorted(widths)}"
+    if dataset.columns is not None and len(dataset.columns) not in widths:
+        return f"there are {len(dataset.columns)} columns for {widths.pop()} features"
+    if dataset.task != "classification":
+        return None
+    for environment in environments:
+        labels = np.unique(environment.y)
+        if environment.y.dtype.kind != "i" or labels[0] < 0 or labels[-1] >= dataset.classes:
+            return f"{part} {environment.name} has classes {labels.tolist()}, not 0 to {dataset.classes - 1}"
+    seen = np.unique(np.concatenate([environment.y for environment in environments]))
+    if len(seen) < 2 and features is None:  # the training rows; elsewhere it may be so
+        return f"{part} rows are all of class {seen[0]}"
+    return None
+
+
+_sealed = False
+
+
+def seal_test_data() -> None:
+    """Make every `Dataset.test` in this process raise: search workers call this before anything else."""
+    global _sealed
+    _sealed = True
+
+
+def _refuse_when_sealed(test: Callable[..., Sequence[Environment]]) -> Callable[..., Sequence[Environment]]:
+    @functools.wraps(test)
+    def guarded(self: Dataset, seed: int) -> Sequence[Environment]:
+        if _sealed:
+            raise SealedError(
+                "test environments are sealed while a search runs: a method sees training rows only.\n"
+                "Remove the call to Dataset.test from the method."
+            )
+        return test(self, seed)
+
+    return guarded
+
+
+def fingerprint(environments: Iterable[Environment]) -> str:
+    """A short hash of names and values: equal data, equal fingerprint, on any machine."""
+    digest = hashlib.sha256()
+    for environment in environments:
+        digest.update(f"{environment.name}|{environment.x.shape}|{environment.y.dtype.str}|".encode())
+        digest.update(environment.x.astype("<f8", copy=False).tobytes())
+        digest.update(environment.y.tobytes())
+    return digest.hexdigest()[:16]

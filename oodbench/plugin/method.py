@@ -1,0 +1,128 @@
+"""Methods: a search space, what the method must be told, and how training rows become predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from oodbench.engine.data import TrainingRows
+from oodbench.engine.models import Model
+from oodbench.engine.predictor import Predictor
+from oodbench.engine.rows import Hparams, Rows
+from oodbench.engine.trial import Setup, Trial, trials_that_fit
+from oodbench.settings.space import Choice, Dimension, Fixed, LogUniform, Space, Value
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from oodbench.engine.data import Task
+    from oodbench.engine.trainer import Trainer
+
+INFORMATION = frozenset({"environments"})
+"""What a method may need. Test data is not among it, whatever the name."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them.
+
+    Examples:
+        >>> presets = {"released": Preset("The authors' code.", fix={"penalty": 10.0}, training={"steps": 300})}
+    """
+
+    about: str
+    fix: Mapping[str, Fixed] = field(default_factory=dict)
+    model: Model | None = None  # instead of the dataset's
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Method:
+    """A method with `fit`: anything that turns training rows into a predictor, trees and foreign estimators alike.
+
+    Examples:
+        >>> class Boosting(Method):
+        ...     tasks = ("classification",)
+        ...     space = {"max_depth": Integer(2, 8, default=4)}
+        ...
+        ...     def fit(self, train, hparams, seed):
+        ...         return HistGradientBoostingClassifier(random_state=seed % 2**32, **hparams).fit(train.x, train.y)
+    """
+
+    needs: ClassVar[set[str] | frozenset[str]] = frozenset()
+    """Information without which it cannot train: {"environments"}."""
+    uses: ClassVar[set[str] | frozenset[str]] = frozenset()
+    """Hyper-parameters it takes from the dataset's facts where those tell them, rather than search."""
+    tasks: ClassVar[tuple[Task, ...]] = ("regression", "classification")
+    """What it can do."""
+    space: ClassVar[Mapping[str, Dimension]] = {}
+    """Hyper-parameters: each a word, with its range and default."""
+    presets: ClassVar[Mapping[str, Preset]] = {}
+    """Settings that belong together, by name."""
+
+    def search_space(self) -> Space:
+        """All that is searched or can be fixed."""
+        return self.space
+
+    def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
+        """Raise InvalidSetting if it cannot train on such rows with the hyper-parameters that are not searched."""
+
+    def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
+        """Train once, with all chance from `seed`."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither fit nor fit_pack")
+
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
+        """The one door for the harness: a predictor per trial, from the training rows of every seed.
+
+        A method in several stages overrides this; what `trainer` trains is counted in the ledger.
+        """
+        return [self.fit(train[trial.seed], trial.hparams, trial.entropy) for trial in trials]
+
+    def pack_capacity(self, rows: int, outputs: int, setup: Setup) -> int:
+        """How many trials are worth training together."""
+        return 1
+
+
+class LossMethod(Method):
+    """A method given by its loss: no loop, no optimizer, no device, no logging.
+
+    `loss` sees all trials of a pack at once and returns one number per trial.
+
+    Examples:
+        >>> class VREx(LossMethod):
+        ...     needs = {"environments"}
+        ...     space = {"penalty": LogUniform(1e-1, 1e3, default=10.0)}
+        ...
+        ...     def loss(self, rows, hp):
+        ...         risks = rows.risk(rows.environments)  # [trial, environment]
+        ...         return risks.mean(-1) + hp.penalty * risks.var(-1)
+    """
+
+    common: ClassVar[Mapping[str, Dimension]] = {
+        "learning_rate": LogUniform(1e-3, 1e-1, default=1e-2),
+        "weight_decay": Choice(0.0, 1e-4, 1e-3, 1e-2),
+    }
+    """Hyper-parameters of all loss methods."""
+    gate_noise: ClassVar[float] = 0.0
+    """Above 0, each feature passes a stochastic gate of so much noise, trained along: `rows.gates`."""
+
+    def loss(self, rows: Rows, hp: Hparams) -> Tensor:
+        """What a gradient step makes smaller: one number per trial, [trial]."""
+        raise NotImplementedError(f"{type(self).__name__} does not define loss")
+
+    def explores_at(self, step: int, hp: Hparams) -> bool:
+        """Whether `explore` is asked before this step."""
+        return False
+
+    def explore(self, rows: Rows, hp: Hparams) -> Tensor:
+        """A sub-population [trial, row] of all training rows, or several [trial, k, row], for `rows.explored`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define explore")
+
+    def search_space(self) -> Space:
+        return {**self.common, **self.space}
+
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
+        return list(trainer.fit(self, train, trials))
+
+    def pack_capacity(self, rows: int, outputs: int, setup: Setup) -> int:
+        return trials_that_fit(setup, rows, outputs)

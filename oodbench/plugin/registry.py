@@ -1,0 +1,163 @@
+"""Plug-ins, found through the entry-point groups `oodbench.methods` and `oodbench.datasets`.
+
+A plug-in is loaded when it is asked for. One that cannot be used stays in the list, with the reason, and stops
+nobody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from oodbench.engine.data import TASKS
+from oodbench.engine.models import Model
+from oodbench.engine.recipe import Recipe
+from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
+from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
+from oodbench.settings.fields import configure
+from oodbench.settings.space import Dimension, Space, parse_fixed
+
+Kind = Literal["method", "dataset"]
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A method or dataset as installed: usable, or broken for a reason."""
+
+    kind: Kind
+    name: str
+    source: str  # distribution it comes from
+    cls: type[Any] | None
+    broken: str | None = None
+
+    @property
+    def summary(self) -> str:
+        own = self.cls.__doc__ if self.cls else None  # not that of a base class
+        return inspect.cleandoc(own or "").partition("\n")[0]
+
+
+def names(kind: Kind) -> list[str]:
+    return sorted({point.name for point in entry_points(group=f"oodbench.{kind}s")})
+
+
+def names_own_first(kind: Kind) -> list[str]:
+    """In an order in which other people's plug-ins change no place of ours."""
+    own = {point.name for point in entry_points(group=f"oodbench.{kind}s") if _distribution(point) == "oodbench"}
+    return sorted(names(kind), key=lambda name: (name not in own, name))
+
+
+def plugins(kind: Kind) -> list[Plugin]:
+    return [load(kind, name) for name in names(kind)]
+
+
+def load(kind: Kind, name: str) -> Plugin:
+    """The plug-in of that name, perhaps broken; UnknownName if none is installed."""
+    points = [point for point in entry_points(group=f"oodbench.{kind}s") if point.name == name]
+    if not points:
+        raise UnknownName(kind, name, names(kind))
+    source = ", ".join(sorted({_distribution(point) for point in points}))
+    if len({point.value for point in points}) > 1 or len({_distribution(point) for point in points}) > 1:
+        where = " and ".join(f"{point.value} ({_distribution(point)})" for point in points)
+        return Plugin(kind, name, source, None, f"two plug-ins have this name: {where}; uninstall or rename one")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
+            cls = points[0].load()
+    except (Exception, SystemExit) as error:
+        return Plugin(kind, name, source, None, f"importing {points[0].value} failed: {one_line(error)}")
+    fault = fault_of(kind, cls)
+    return Plugin(kind, name, source, None if fault else cls, fault)
+
+
+def find(kind: Kind, name: str) -> type[Any]:
+    """The class of that name; BrokenPlugin with the reason if it cannot be used."""
+    plugin = load(kind, name)
+    if plugin.cls is None:
+        raise BrokenPlugin(f"{kind} {name!r} (from {plugin.source}) is broken: {plugin.broken}.")
+    return plugin.cls
+
+
+def fault_of(kind: Kind, cls: Any) -> str | None:
+    """Why a class does not satisfy the interface, or None."""
+    if not inspect.isclass(cls):
+        return f"{cls!r} is not a class"
+    try:
+        return _method_fault(cls) if kind == "method" else _dataset_fault(cls)
+    except (Exception, SystemExit) as error:  # a property or constructor of the plug-in's own raised
+        return f"{cls.__name__} cannot be inspected: {one_line(error)}"
+
+
+def _method_fault(cls: type[Any]) -> str | None:
+    name = cls.__name__
+    if not issubclass(cls, Method):
+        return f"{name} is not a subclass of oodbench.Method or oodbench.LossMethod"
+    if issubclass(cls, LossMethod):
+        if cls.loss is LossMethod.loss and cls.fit_pack is LossMethod.fit_pack:
+            return f"{name} defines neither loss nor fit_pack"
+    elif cls.fit is Method.fit and cls.fit_pack is Method.fit_pack:
+        return f"{name} defines neither fit nor fit_pack"
+    beyond = set(cls.needs) - INFORMATION
+    if beyond:
+        return f"{name} needs {', '.join(sorted(beyond))}, but a method can be told only {', '.join(INFORMATION)}"
+    if not isinstance(cls.space, Mapping) or not isinstance(cls.presets, Mapping):
+        return f"{name}.space and {name}.presets must be dictionaries"
+    if not cls.tasks or not set(cls.tasks) <= set(TASKS):
+        return f"{name}.tasks must be some of {', '.join(TASKS)}"
+    for key, dimension in cls.space.items():
+        if not (isinstance(key, str) and key.isidentifier()) or not isinstance(dimension, Dimension):
+            return f"{name}.space[{key!r}] is not a name with a dimension such as oodbench.Uniform"
+    try:
+        space = cls().search_space()
+    except TypeError as error:
+        return f"{name}() cannot be made without arguments: {error}"
+    unknown = set(cls.uses) - set(space)
+    if unknown:
+        return f"{name} uses {', '.join(sorted(unknown))}, which its search space does not have"
+    return next(filter(None, (_preset_fault(name, key, preset, space) for key, preset in cls.presets.items())), None)
+
+
+def _preset_fault(owner: str, name: Any, preset: Any, space: Space) -> str | None:
+    where = f"{owner}.presets[{name!r}]"
+    if not (isinstance(name, str) and name.isidentifier()) or not isinstance(preset, Preset):
+        return f"{where} is not a name with an oodbench.Preset"
+    if preset.model is not None and not isinstance(preset.model, Model):
+        return f"{where}.model is not a model such as oodbench.Mlp()"
+    try:
+        for key, value in preset.fix.items():
+            parse_fixed(space, key, value, "its method")
+        configure(Recipe, preset.training, "training")
+    except InvalidSetting as error:
+        return f"{where} does not fit: {' '.join(str(error).split())}".rstrip(".")
+    return None
+
+
+def _dataset_fault(cls: type[Any]) -> str | None:
+    name = cls.__name__
+    if not issubclass(cls, Dataset):
+        return f"{name} is not a subclass of oodbench.Dataset"
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        return f"{name} does not define {', '.join(missing)}"
+    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
+        return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
+    if not isinstance(cls.task, property) and cls.task not in TASKS:
+        return f"{name}.task is neither 'regression' nor 'classification'"
+    if not isinstance(cls.model, Model) or not isinstance(cls.recipe, Recipe):
+        return f"{name}.model and {name}.recipe must be a model such as oodbench.Linear() and an oodbench.Recipe()"
+    try:
+        facts = cls().facts
+    except (TypeError, ValueError) as error:
+        return f"{name}() does not work with its default settings: {error}"
+    if not isinstance(facts, Mapping) or not all(isinstance(value, int | float) for value in facts.values()):
+        return f"{name}.facts must be a dictionary of numbers"
+    return None
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unknown distribution"

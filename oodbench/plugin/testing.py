@@ -1,0 +1,247 @@
+"""Conformance checks for plug-in authors: the plug-in is used as the harness uses it.
+
+from oodbench.plugin.testing import check_method
+
+def test_my_method():
+    check_method(MyMethod)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, distribution, entry_points
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.engine.data import Environment, Task, TrainingRows
+from oodbench.engine.models import Mlp
+from oodbench.engine.predictor import Predictor
+from oodbench.engine.recipe import Recipe
+from oodbench.engine.scoring import score
+from oodbench.engine.trial import Setup, Trial, training_entropy
+from oodbench.errors import UserError, one_line
+from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
+from oodbench.plugin.method import Method
+from oodbench.plugin.registry import Plugin, fault_of, load
+from oodbench.settings.fields import configure
+from oodbench.settings.space import draw_configuration
+
+SETUP = Setup(Mlp(width=(8,)), Recipe(steps=40))
+TOLERANCE = 1e-3  # of predictions of a trial alone and in a pack, relative to their spread
+
+Check = tuple[str, Callable[[], None]]
+
+
+def check_method(cls: type[Method]) -> None:
+    """Raise AssertionError, with the reason, unless the method can be used by the harness.
+
+    Examples:
+        >>> def test_my_method():
+        ...     check_method(MyMethod)
+    """
+    for _, check in method_checks(cls):
+        check()
+
+
+def check_dataset(cls: type[Dataset]) -> None:
+    """Raise AssertionError, with the reason, unless the dataset can be used by the harness.
+
+    Examples:
+        >>> def test_my_dataset():
+        ...     check_dataset(MyDataset)
+    """
+    for _, check in dataset_checks(cls):
+        check()
+
+
+def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
+    """(plug-in, what was checked, what is wrong or None) for every plug-in of an installed distribution."""
+    try:
+        name = distribution(package).name
+    except (PackageNotFoundError, ValueError):  # no name at all is a ValueError
+        raise UserError(f"no distribution {package!r} is installed.\nInstall it first: pip install -e PATH.") from None
+    found = [
+        load(kind, point.name)
+        for kind in ("method", "dataset")
+        for point in entry_points(group=f"oodbench.{kind}s")
+        if point.dist is not None and point.dist.name == name
+    ]
+    if not found:
+        raise UserError(
+            f"{package!r} has no entry points in oodbench.methods or oodbench.datasets.\n"
+            "Add them to its pyproject.toml; `oodbench new method NAME` shows how."
+        )
+    for plugin in found:
+        if plugin.cls is None:
+            yield plugin, "can be loaded", plugin.broken
+            continue
+        checks = method_checks(plugin.cls) if plugin.kind == "method" else dataset_checks(plugin.cls)
+        for title, check in checks:
+            try:
+                with contextlib.redirect_stdout(sys.stderr):  # standard output is for what was found
+                    check()
+            except AssertionError as error:
+                yield plugin, title, " ".join(str(error).split())
+            except (Exception, SystemExit) as error:
+                yield plugin, title, one_line(error)
+            else:
+                yield plugin, title, None
+
+
+def method_checks(cls: type[Method]) -> list[Check]:
+    def interface() -> None:
+        fault = fault_of("method", cls)
+        assert fault is None, fault
+
+    def trains(task: Task, classes: int) -> None:
+        train, validation = _problem(task, classes, labelled="environments" in cls.needs)
+        for trial, predictor in zip(_trials(cls), _fit(cls, train, _trials(cls)), strict=True):
+            values = score(predictor, validation, task, classes)
+            assert np.isfinite(values["error"]), f"the error is {values['error']} with {dict(trial.hparams)}"
+
+    def repeats() -> None:
+        train, validation = _problem(*_first_task(cls), labelled="environments" in cls.needs)
+        once, again = (_fit(cls, train, _trials(cls)[:1])[0].predict(validation.x) for _ in range(2))
+        assert np.array_equal(once, again), "the same trial trained twice gives different predictions: use the seed"
+
+    def alone_or_packed() -> None:
+        train, validation = _problem(*_first_task(cls), labelled="environments" in cls.needs)
+        trials = _trials(cls)
+        packed = _fit(cls, train, trials)
+        for trial, predictor in zip(trials, packed, strict=True):
+            alone = _fit(cls, train, [trial])[0].predict(validation.x)
+            gap = _distance(alone, predictor.predict(validation.x))
+            assert gap < TOLERANCE, (
+                f"trial {trial.configuration} alone and in a pack differ by {gap:.2g} of their spread"
+            )
+
+    def leaves_rows_alone() -> None:
+        train, _ = _problem(*_first_task(cls), labelled="environments" in cls.needs)
+        before = {seed: (rows.x.copy(), rows.y.copy()) for seed, rows in train.items()}
+        _fit(cls, train, _trials(cls)[:1])
+        for seed, rows in train.items():
+            same = np.array_equal(before[seed][0], rows.x) and np.array_equal(before[seed][1], rows.y)
+            assert same, "the training rows were changed"
+
+    def travels() -> None:
+        train, validation = _problem(*_first_task(cls), labelled="environments" in cls.needs)
+        predictor = _fit(cls, train, _trials(cls)[:1])[0]
+        copy = pickle.loads(pickle.dumps(predictor))
+        same = np.array_equal(copy.predict(validation.x), predictor.predict(validation.x))
+        assert same, "the predictor gives other values after pickling"
+
+    checks: list[Check] = [("satisfies the interface", interface)]
+    if "regression" in cls.tasks:
+        checks.append(("trains a regression", lambda: trains("regression", 2)))
+    if "classification" in cls.tasks:
+        checks.append(("trains on two classes", lambda: trains("classification", 2)))
+        checks.append(("trains on three classes", lambda: trains("classification", 3)))
+    return [
+        *checks,
+        ("gives the same result for the same seed", repeats),
+        ("gives the same result alone or in a pack", alone_or_packed),
+        ("does not change the training rows", leaves_rows_alone),
+        ("returns predictors that can be sent between machines", travels),
+    ]
+
+
+def dataset_checks(cls: type[Dataset]) -> list[Check]:
+    def make() -> Dataset:
+        return configure(cls, cls.tiny, cls.__name__)
+
+    def parts(seed: int = 0) -> dict[str, list[Environment]]:
+        dataset = make()
+        return {
+            "train": list(dataset.train(seed)),
+            "validation": list(dataset.validation(seed)),
+            "test": list(dataset.test(seed)),
+        }
+
+    def interface() -> None:
+        fault = fault_of("dataset", cls)
+        assert fault is None, fault
+
+    def has_fitting_environments() -> None:
+        found = parts()
+        for part, environments in found.items():
+            like = found["train"][0].x.shape[1] if found["train"] and part != "train" else None
+            fault = fault_in(part, environments, make(), like)
+            assert fault is None, fault
+
+    def repeats() -> None:
+        for part, environments in parts(0).items():
+            assert fingerprint(environments) == fingerprint(parts(0)[part]), f"{part} differs for the same seed"
+        train, other = fingerprint(parts(0)["train"]), fingerprint(parts(1)["train"])
+        assert train != other, "train is the same for different seeds"
+
+    def keeps_test_rows_apart() -> None:
+        by_part = {
+            part: {row.tobytes() for one in environments for row in np.column_stack([one.x, one.y])}
+            for part, environments in parts().items()
+        }
+        for part in ("train", "validation"):
+            common = len(by_part["test"] & by_part[part])  # in discrete data some rows are equal by chance
+            assert common <= len(by_part["test"]) // 5, f"{common} test rows are {part} rows too"
+
+    return [
+        ("satisfies the interface", interface),
+        ("has environments to train, validate and test on that fit together", has_fitting_environments),
+        ("gives the same data for the same seed", repeats),
+        ("keeps test rows out of training and validation", keeps_test_rows_apart),
+    ]
+
+
+def _problem(task: Task, classes: int, labelled: bool) -> tuple[dict[int, TrainingRows], Environment]:
+    """Two seeds of an easy problem with two environments, and rows to validate on."""
+    train = {}
+    for seed in (0, 1):
+        environments = [_rows(f"group {group}", seed * 10 + group, task, classes, 60) for group in (0, 1)]
+        train[seed] = TrainingRows.pooled(environments, task, classes, labelled, ("a", "b", "c"))
+    return train, _rows("validation", 99, task, classes, 80)
+
+
+def _rows(name: str, seed: int, task: Task, classes: int, rows: int) -> Environment:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 3))
+    signal = x[:, 0] - 0.5 * x[:, 1] + 0.1 * rng.normal(size=rows)
+    if task == "regression":
+        return Environment(name, x, signal)
+    return Environment(name, x, np.digitize(signal, np.linspace(-1, 1, classes + 1)[1:-1]))
+
+
+def _trials(cls: type[Method]) -> list[Trial]:
+    """The defaults and two random configurations that can share a pack, on two seeds."""
+    space = cls().search_space()
+    shared = {name: dimension.default for name, dimension in space.items() if dimension.shared}
+    return [
+        Trial(
+            index,
+            draw_configuration(space, shared, (7,), index),
+            seed,
+            training_entropy("check", index, seed),
+        )
+        for seed in (0, 1)
+        for index in range(3)
+    ]
+
+
+def _fit(cls: type[Method], train: dict[int, TrainingRows], trials: Sequence[Trial]) -> list[Predictor]:
+    from oodbench.engine.trainer import Trainer  # imports torch
+
+    return cls().fit_pack(train, trials, Trainer(SETUP))
+
+
+def _first_task(cls: type[Method]) -> tuple[Task, int]:
+    return cls.tasks[0], 2
+
+
+def _distance(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """The largest gap, relative to the spread; for classes, the share that differ."""
+    if a.dtype.kind in "iub":
+        return float(np.mean(a != b))
+    return float(np.max(np.abs(a - b)) / max(np.std(a), 1e-6))

@@ -1,0 +1,99 @@
+"""Chosen models in the record: folders that MLflow loads as predictors. Plain arrays and text, no pickle.
+
+`mlflow.pyfunc.load_model("runs:/RUN_ID/models/seed-0")` finds this module named in the folder's MLmodel file and calls
+`_load_pyfunc`. The file is MLflow's documented format, and JSON is YAML: neither writing nor loading imports mlflow.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.engine.data import Task
+from oodbench.engine.fitted import FittedModel
+from oodbench.engine.models import FAMILIES
+from oodbench.engine.predictor import Storable
+from oodbench.kit.tangent import TangentModel
+
+ARRAYS = "model.safetensors"
+LOADABLE: dict[str, type[FittedModel] | type[TangentModel]] = {
+    **dict.fromkeys(FAMILIES, FittedModel),
+    "tangent": TangentModel,
+}
+REQUIRED = ("oodbench", "mlflow", "numpy", "safetensors")
+_version = functools.cache(version)  # a study has a model per seed
+
+
+def is_loadable(model: Storable) -> bool:
+    """Whether MLflow can load it: a plug-in's own kind of model is kept as arrays alone, which only it can use."""
+    return model.about().get("family") in LOADABLE
+
+
+def write_model(model: Storable, folder: Path, task: Task, columns: tuple[str, ...] | None, features: int) -> None:
+    """Into a new folder."""
+    from safetensors.numpy import save_file
+
+    folder.mkdir(parents=True)
+    save_file(model.arrays(), folder / ARRAYS, metadata=model.about())
+    if not is_loadable(model):
+        return
+    flavor = {"loader_module": __name__, "data": ARRAYS, "python_version": platform.python_version()}
+    described = {
+        "flavors": {"python_function": flavor},
+        "mlflow_version": _version("mlflow"),
+        "signature": _signature(task, columns, features),
+        "utc_time_created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
+    }
+    (folder / "MLmodel").write_text(json.dumps(described, indent=2) + "\n")
+    (folder / "requirements.txt").write_text("".join(f"{name}=={_version(name)}\n" for name in REQUIRED))
+
+
+def feature_columns(columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    """In MLflow's words."""
+    return [{"type": "double", "name": name, "required": True} for name in columns]
+
+
+def _signature(task: Task, columns: tuple[str, ...] | None, features: int) -> dict[str, str | None]:
+    """Columns by name where they have names, else an array of that width; scores of classes where they are wanted."""
+    array = {"type": "tensor", "tensor-spec": {"dtype": "float64", "shape": [-1, features]}}
+    classes = task == "classification"
+    scores = {"name": "scores", "type": "boolean", "default": False, "shape": None}
+    return {
+        "inputs": json.dumps(feature_columns(columns) if columns else [array]),
+        "outputs": json.dumps([{"type": "long" if classes else "double", "required": True}]),
+        "params": json.dumps([scores]) if classes else None,
+    }
+
+
+class StoredPredictor:
+    """What `mlflow.pyfunc.load_model` wraps: values, or class numbers, or with params={"scores": True} their scores."""
+
+    def __init__(self, model: FittedModel | TangentModel) -> None:
+        self.model = model
+
+    def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> NDArray[Any]:
+        x = np.ascontiguousarray(rows, dtype=np.float64)  # a table's columns lie otherwise, and would round otherwise
+        return self.model.outputs(x) if (params or {}).get("scores") else self.model.predict(x)
+
+    def get_raw_model(self) -> FittedModel | TangentModel:
+        """With `predict`, `outputs` and `losses` on arrays."""
+        return self.model
+
+
+def _load_pyfunc(path: str) -> StoredPredictor:
+    """The door MLflow knocks at."""
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as stored:
+        about = stored.metadata()
+        arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (it is no dictionary)
+    return StoredPredictor(LOADABLE[about["family"]].restore(arrays, about))

@@ -1,0 +1,111 @@
+"""Finished packs on disk, each written whole or not at all, until their study is concluded.
+
+A run that was stopped finds them here and continues. Models stay on disk until some are chosen: all of a long study
+would fill the memory. The files are for this machine's next run, not for sharing: models that are kept go to the
+record, as plain arrays. To load a pickle is to run what is in it, so the files are written for their owner alone, and
+one that somebody else could have written is not loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oodbench.errors import WorkError
+from oodbench.study.directory import study_folder, write_atomically
+from oodbench.study.pack import Pack, PackResult
+from oodbench.study.selectors import Selection
+from oodbench.study.study import Study
+
+CHECKSUM_BYTES = hashlib.sha256().digest_size
+
+
+class PackStore:
+    def __init__(self, directory: Path, study: Study) -> None:
+        self.folder = study_folder(directory, study.identity)
+        self.study = study
+
+    def save(self, pack: Pack, result: PackResult) -> PackResult:
+        """The result without its models, which are on disk from now on."""
+        import cloudpickle
+
+        content = cloudpickle.dumps(result)
+        write_atomically(self._path(pack.index), hashlib.sha256(content).digest() + content)
+        return replace(result, predictors=[])
+
+    def load(self) -> dict[int, PackResult]:
+        """Results without models, by pack number. A file that is damaged, or may be another's, is as good as
+        none: its pack runs again."""
+        results = {}
+        for pack in self.study.packs:
+            path = self._path(pack.index)
+            if not path.exists():
+                continue
+            try:
+                results[pack.index] = replace(self._read(pack), predictors=[])
+            except WorkError:
+                path.unlink()
+        return results
+
+    def predictors(self) -> StoredPredictors:
+        return StoredPredictors(self, self.study.packs)
+
+    def _path(self, index: int) -> Path:
+        return self.folder / f"pack-{index:05d}.pickle"
+
+    def _read(self, pack: Pack) -> PackResult:
+        path = self._path(pack.index)
+        try:
+            if not (_only_ours(self.folder) and _only_ours(path)):
+                raise PermissionError("others could have written it")
+            content = path.read_bytes()
+            if hashlib.sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
+                raise ValueError("its checksum is wrong")
+            result: PackResult = pickle.loads(content[CHECKSUM_BYTES:])
+        except Exception as error:  # unpickling may raise anything, above all when a plug-in has changed
+            raise WorkError(f"{path} cannot be read: {error}.\nThe same command runs that pack again.") from None
+        return result
+
+    def write_selection(self, selection: Selection) -> None:
+        """Before the test environments are opened."""
+        write_atomically(self.folder / "selection.json", json.dumps(selection.as_dict(), indent=2).encode())
+
+    def discard(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class StoredPredictors(Mapping[tuple[int, int], Any]):
+    """The models of a study by configuration and seed, read when they are asked for; one pack at a time is held."""
+
+    def __init__(self, store: PackStore, packs: Sequence[Pack]) -> None:
+        self.store = store
+        self.places = {
+            (trial.configuration, trial.seed): (pack, position)
+            for pack in packs
+            for position, trial in enumerate(pack.trials)
+        }
+        self.held: tuple[int, list[Any]] = (-1, [])
+
+    def __getitem__(self, key: tuple[int, int]) -> Any:
+        pack, position = self.places[key]
+        if self.held[0] != pack.index:
+            self.held = (pack.index, self.store._read(pack).predictors)
+        return self.held[1][position]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def _only_ours(path: Path) -> bool:
+    found = path.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022

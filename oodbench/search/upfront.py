@@ -1,0 +1,82 @@
+"""Packs drawn up front, on Ray Tune workers.
+
+One Tune trial is one pack. A worker gets the method, the pack and the training and validation arrays of the pack's
+seeds through the object store; the result comes back with the report, so that no disk need be shared.
+A pack whose worker is lost is run again as it was, and so comes to the same bits. One that is lost each time, or
+takes too long, is run trial by trial, so that only those fail which cannot be trained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from oodbench.errors import Interrupted
+from oodbench.search.jobs import WHOLE, Job
+from oodbench.study.pack import Pack, PackResult
+from oodbench.study.resources import Workers
+
+
+def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, PackResult], None]) -> None:
+    """Run every pack and hand each result to `on_result` in this process, as it arrives."""
+    from oodbench.search.nodes import check_room, check_software
+    from oodbench.search.queues import PackQueue
+    from oodbench.search.trainable import fault_in_sending, ship, train_pack
+    from oodbench.search.tuning import Watch, tune_all
+
+    methods = {id(job.method): job.method for job in jobs}
+    faults = {key: fault_in_sending(method) for key, method in methods.items()}
+    for job in jobs:
+        fault = faults[id(job.method)]
+        if fault:
+            on_result(job.pack, PackResult.failed(len(job.pack.trials), fault, job.setup.device))
+    jobs = [job for job in jobs if not faults[id(job.method)]]
+    if not jobs:
+        return
+    device = "cuda" if any(job.setup.device == "cuda" for job in jobs) else "cpu"
+    resources = workers.resources(device)
+    check_room(resources)
+    if workers.address is not None:  # a cluster of our own has what we have
+        check_software(job.method for job in jobs)
+    queue = PackQueue(range(len(jobs)))
+    finished: set[int] = set()
+    parts: dict[int, dict[int, PackResult]] = {}  # of packs that run trial by trial: position -> result
+
+    def deliver(config: Mapping[str, Any], result: PackResult) -> None:
+        number, position = config["job"], config["position"]
+        pack = jobs[number].pack
+        if number in finished:  # a worker that is lost after its report is run again
+            return
+        if position != WHOLE:
+            arrived = parts.setdefault(number, {})
+            arrived[position] = result
+            if len(arrived) < len(pack.trials):
+                return
+            result = PackResult.joined([((one,), arrived[one]) for one in sorted(arrived)])
+            del parts[number]
+        finished.add(number)
+        on_result(pack, result)
+
+    def give_up(config: Mapping[str, Any], reason: str) -> None:
+        number, position = config["job"], config["position"]
+        job = jobs[number]
+        if position == WHOLE and len(job.pack.trials) > 1:
+            if number not in finished:
+                queue.split(number, len(job.pack.trials))
+        else:
+            deliver(config, PackResult.failed(1, reason, job.setup.device))
+
+    def seconds(config: Mapping[str, Any]) -> float:
+        """How long a worker may train: a pack as long as its trials one after another."""
+        trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
+        return math.inf if workers.trial_timeout is None else workers.trial_timeout * trials
+
+    tune_all(
+        train_pack,
+        {**ship(jobs), "threads": workers.threads, "timed": workers.trial_timeout is not None},
+        resources,
+        Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds, queue),
+    )
+    if len(finished) < len(jobs):
+        raise Interrupted(f"stopped with {len(finished)} of {len(jobs)} packs finished.")

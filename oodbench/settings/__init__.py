@@ -1,0 +1,1 @@
+"""Values that people set, each declared once with its type, default, help and check."""

@@ -1,0 +1,58 @@
+"""The training and validation data of a dataset setting, and what of it a search may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from oodbench.engine.data import Environment, TrainingRows
+from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
+
+
+@dataclass(frozen=True, eq=False)
+class SearchData:
+    """What the search may see of one seed."""
+
+    train: TrainingRows
+    validation: tuple[Environment, ...]
+
+
+class SharedData:
+    """The training and validation data of a dataset setting, made once for all methods that are compared on it."""
+
+    def __init__(self, dataset: Dataset, seeds: list[int]) -> None:
+        self.dataset = dataset
+        self.train = {seed: tuple(dataset.train(seed)) for seed in seeds}
+        self.validation = {seed: tuple(dataset.validation(seed)) for seed in seeds}
+        for seed in seeds:
+            self._check(fault_in("training", self.train[seed], dataset))
+            self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
+        for part, make in (("training", dataset.train), ("validation", dataset.validation)):
+            first = self.train if part == "training" else self.validation
+            if fingerprint(make(seeds[0])) != fingerprint(first[seeds[0]]):
+                raise ValueError(f"{part} data differ from call to call for the same seed: use self.rng(seed, part)")
+        self.fingerprint = fingerprint(
+            environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
+        )
+        self._for_search: dict[tuple[int, bool], SearchData] = {}
+
+    @staticmethod
+    def _check(fault: str | None) -> None:
+        if fault:
+            raise ValueError(fault)
+
+    @cached_property
+    def validation_fingerprint(self) -> str:
+        return fingerprint(environment for environments in self.validation.values() for environment in environments)
+
+    @property
+    def labelled(self) -> bool:
+        return all(len(environments) > 1 for environments in self.train.values())
+
+    def for_search(self, seed: int, labelled: bool) -> SearchData:
+        """All that a worker gets of a seed, made once; environment labels only where they are needed."""
+        if (seed, labelled) not in self._for_search:
+            data = self.dataset
+            rows = TrainingRows.pooled(self.train[seed], data.task, data.classes, labelled, data.columns)
+            self._for_search[seed, labelled] = SearchData(rows, self.validation[seed])
+        return self._for_search[seed, labelled]

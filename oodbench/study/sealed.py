@@ -1,0 +1,85 @@
+"""The sealed evaluation: test environments are opened once, after the selection is written down."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from oodbench.engine.data import Environment
+from oodbench.engine.scoring import score_together
+from oodbench.errors import StudyFailed
+from oodbench.plugin.dataset import fault_in, fingerprint
+from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
+
+if TYPE_CHECKING:
+    from oodbench.engine.predictor import Predictor
+    from oodbench.study.study import Study
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The record of an opening: when, for which configurations, and what was found inside."""
+
+    opened_at: str
+    configurations: list[int]
+    before_selection: bool  # true only for the oracle
+    test_fingerprint: str
+
+
+def open_test(
+    study: Study,
+    predictors: Mapping[tuple[int, int], Predictor],
+    configurations: Iterable[int],
+    before_selection: bool,
+) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
+    """Result rows of the configurations on every test environment and on the training rows, per seed.
+
+    Rows drawn from the opened environments come along, by seed, so that nothing after this need open them again.
+    The test data of one seed is let go before that of the next is made.
+    """
+    configurations = list(configurations)
+    rows: list[dict[str, Any]] = []
+    drawn: dict[int, list[Environment]] = {}
+    fingerprints: list[str] = []
+    for seed in study.seeds:
+        test = list(study.dataset.test(seed))
+        fault = fault_in("test", test, study.dataset, study.training.train[seed][0].x.shape[1])
+        if fault:
+            raise StudyFailed(fault)
+        most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
+        drawn[seed] = [environment.draw(most) for environment in test]
+        fingerprints.append(fingerprint(test))
+        models = [predictors[configuration, seed] for configuration in configurations]
+        for part, environments in (("train", study.training.train[seed]), ("test", test)):
+            for environment in environments:
+                rows += _score_all(study, models, configurations, seed, part, environment)
+    opening = Opening(
+        opened_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        configurations=configurations,
+        before_selection=before_selection,
+        test_fingerprint=hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16],
+    )
+    return rows, opening, drawn
+
+
+def _score_all(
+    study: Study,
+    models: Sequence[Predictor],
+    configurations: Sequence[int],
+    seed: int,
+    part: str,
+    environment: Environment,
+) -> list[dict[str, Any]]:
+    rows = []
+    dataset = study.dataset
+    scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
+    for configuration, found in zip(configurations, scores, strict=True):
+        if isinstance(found, BaseException):
+            raise found
+        where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
+        rows.append(where | {"rows": len(environment)} | found)
+    return rows

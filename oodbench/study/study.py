@@ -1,0 +1,225 @@
+"""Studies: one method on one dataset setting with a budget."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from oodbench.engine.trial import Setup, Trial, training_entropy
+from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
+from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.method import Method
+from oodbench.settings.fields import as_dict, changed
+from oodbench.settings.space import (
+    Fixed,
+    Space,
+    Value,
+    draw_configuration,
+    enumerate_configurations,
+    fixed_text,
+    restrict,
+)
+from oodbench.study.budget import Budget
+from oodbench.study.data import SearchData, SharedData
+from oodbench.study.pack import Pack, divide
+from oodbench.version import __version__
+
+ORACLE = "oracle: chosen on test data"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    method_name: str
+    method: Method
+    dataset_name: str
+    dataset: Dataset
+    setup: Setup
+    budget: Budget
+    selector: str
+    training: SharedData
+    fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
+    label: str = ""  # the row on a leaderboard
+    tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
+
+    def check(self) -> None:
+        """Whether the method can work here at all."""
+        task = self.dataset.task
+        if task not in self.method.tasks:
+            raise MissingInformation(
+                f"method {self.method_name!r} does not do {task}, which {self.dataset_name!r} is.\n"
+                f"It does {', '.join(self.method.tasks)}."
+            )
+        if "environments" in self.method.needs and not self.training.labelled:
+            raise MissingInformation(
+                f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
+                f"training environment.\nChoose a dataset with several, or a method that needs none."
+            )
+        try:
+            for seed in self.seeds:
+                self.method.check(self.search_data(seed).train, self.configurations[0])
+            _ = self.packs
+        except OodbenchError:
+            raise
+        except Exception as error:
+            raise BrokenPlugin(
+                f"method {self.method_name!r} cannot be set up on {self.dataset_name!r}: {one_line(error)}."
+            ) from error
+
+    @cached_property
+    def told(self) -> dict[str, Value]:
+        """Hyper-parameters that the dataset's facts give, unless the user fixed them."""
+        facts = self.dataset.facts
+        space = self.method.search_space()
+        return {
+            name: space[name].parse(facts[name])
+            for name in sorted(self.method.uses)
+            if name in facts and name not in self.fixed
+        }
+
+    @property
+    def information(self) -> list[str]:
+        """What the method was given besides unlabelled training rows; knowledge may also come by hand."""
+        by_hand = [f"{name}={fixed_text(self.fixed[name])} by hand" for name in self.method.uses if name in self.fixed]
+        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()] + sorted(by_hand)
+
+    @property
+    def seeds(self) -> list[int]:
+        return data_seeds(self.budget)
+
+    @cached_property
+    def configurations(self) -> list[dict[str, Value]]:
+        """Equal budgets, drawn up front: configuration 0 is the defaults. A space of few points is searched whole.
+
+        Of a search that decides on the way, those that it tried, or before it those that a random one would try.
+        """
+        if self.tried is not None:
+            return [dict(hparams) for hparams in self.tried]
+        if self.whole_space is not None:
+            return self.whole_space
+        repeat = f" {self.budget.repeat}" if self.budget.repeat else ""  # no method's name has a blank
+        entropy = (self.budget.seed, *(self.method_name + repeat).encode())
+        return [draw_configuration(self.space, self.decided, entropy, index) for index in range(self.budget.trials)]
+
+    @cached_property
+    def space(self) -> Space:
+        """What is searched, with what is decided."""
+        return restrict(self.method.search_space(), self.fixed)
+
+    @cached_property
+    def decided(self) -> dict[str, Value]:
+        return self.told | {name: value for name, value in self.fixed.items() if not isinstance(value, tuple)}
+
+    @cached_property
+    def whole_space(self) -> list[dict[str, Value]] | None:
+        """Every configuration, where there are no more than the budget."""
+        return enumerate_configurations(self.space, self.decided, self.budget.trials)
+
+    @property
+    def trainings(self) -> int:
+        return len(self.configurations) * self.budget.seeds
+
+    @cached_property
+    def packs(self) -> list[Pack]:
+        if not self.budget.drawn_up_front:
+            return [self.configuration_pack(*one) for one in enumerate(self.configurations)]
+        shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
+        trials = [
+            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
+            for seed in self.seeds
+            for index, hparams in enumerate(self.configurations)
+        ]
+
+        def alike(trial: Trial) -> tuple[Any, ...]:
+            return (self.search_data(trial.seed).train.x.shape, *(trial.hparams[name] for name in shared))
+
+        def capacity(trial: Trial) -> int:
+            train = self.search_data(trial.seed).train
+            outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
+            return self.method.pack_capacity(len(train), outputs, self.setup)
+
+        return divide(self.identity, trials, alike, capacity)
+
+    def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
+        """One configuration on all seeds."""
+        entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
+        return Pack(self.identity, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
+
+    def search_data(self, seed: int) -> SearchData:
+        return self.training.for_search(seed, "environments" in self.method.needs)
+
+    @property
+    def setting(self) -> str:
+        """The dataset with the settings that differ from its defaults."""
+        return setting_name(self.dataset_name, self.dataset)
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for equal work: the same command finds what an earlier one left."""
+        return hashlib.sha256(f"{self.search_identity} {self.selector}".encode()).hexdigest()[:16]
+
+    @property
+    def repeat_of(self) -> str:
+        """The identity of the study whose search this one repeats."""
+        return replace(self, budget=replace(self.budget, repeat=0)).identity
+
+    @cached_property
+    def search_identity(self) -> str:
+        """Equal for equal trainings, however one of them is chosen."""
+        described = [
+            __version__,
+            self.method_name,
+            _source(self.method),
+            self.dataset_name,
+            as_dict(self.dataset),
+            self.dataset.file_hash,
+            self.training.fingerprint,
+            self.setup.model.name,
+            as_dict(self.setup.model),
+            as_dict(self.setup.recipe),
+            self.setup.device,
+            as_dict(self.budget),
+            dict(self.fixed),
+            self.told,
+        ]
+        return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
+
+
+def data_seeds(budget: Budget) -> list[int]:
+    return [budget.seed + index for index in range(budget.seeds)]
+
+
+def setting_name(dataset_name: str, dataset: Dataset) -> str:
+    name = f"{dataset_name}@{dataset.variant}" if dataset.variant else dataset_name
+    return " ".join([name, *_assignments(changed(dataset))])
+
+
+def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: Budget, selector: str) -> list[str]:
+    """In what a study differs from the usual way, in few words."""
+    parts = [f"{name}={fixed_text(value)}" for name, value in fixed.items()]
+    if setup.model != usual.model:
+        parts.append(" ".join([setup.model.name, *_assignments(changed(setup.model))]))
+    for name, value in as_dict(setup.recipe).items():
+        if value != getattr(usual.recipe, name):
+            parts.append(f"{name}={value}")
+    parts += budget.deviations
+    if selector == "oracle":
+        parts.append(ORACLE)
+    return parts
+
+
+def _assignments(values: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+def _source(method: Method) -> str:
+    """The method's own file, so that an edited method is another study."""
+    import inspect
+
+    try:
+        return hashlib.sha256(inspect.getsource(inspect.getmodule(type(method)) or type(method)).encode()).hexdigest()
+    except (OSError, TypeError):
+        return type(method).__qualname__

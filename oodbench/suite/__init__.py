@@ -1,0 +1,1 @@
+"""Many boards at once, described in a file."""

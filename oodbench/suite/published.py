@@ -1,0 +1,87 @@
+"""Figures that others published, to stand beside ours: a CSV file with a row per board, setting, method and metric."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from oodbench.board.leaderboard import Leaderboard, Published
+from oodbench.errors import UserError
+from oodbench.plugin.dataset import Dataset
+from oodbench.settings.fields import configure, split_assignments
+
+COLUMNS = ("board", "setting", "method", "metric", "value", "spread")
+
+
+@dataclass(frozen=True)
+class Figure:
+    board: str
+    setting: Mapping[str, str]
+    method: str
+    metric: str
+    published: Published
+    where: str  # file and line
+
+
+def read_figures(path: Path, shown: str) -> list[Figure]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise UserError(f"{shown} does not have the columns it needs.\nThey are: {','.join(COLUMNS)}.")
+            return [_figure(row, f"{shown}, line {reader.line_num}") for row in reader]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{shown} cannot be read: {reason}.\nThe path starts at the suite's folder.") from None
+
+
+def _figure(row: Mapping[str, str], where: str) -> Figure:
+    try:
+        published = Published(float(row["value"]), float(row["spread"]) if row["spread"] else None)
+    except (ValueError, TypeError):
+        raise UserError(
+            f"{where}: value and spread must be numbers, not {row['value']!r} and {row['spread']!r}."
+        ) from None
+    try:
+        setting = split_assignments(row["setting"].split(), "setting")
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return Figure(row["board"], setting, row["method"], row["metric"], published, where)
+
+
+def check_figures(figures: Sequence[Figure], dataset: type[Dataset], settings: Sequence[Mapping[str, Any]]) -> None:
+    """Every figure must belong to a setting of its board: a typing error would only hide it."""
+    have = [configure(dataset, some, "dataset") for some in settings]
+    for figure in figures:
+        try:
+            fits = configure(dataset, figure.setting, "setting") in have
+        except UserError as error:
+            raise UserError(f"{figure.where}: {error}") from None
+        if not fits:
+            text = " ".join(f"{name}={value}" for name, value in figure.setting.items())
+            raise UserError(f"{figure.where}: board {figure.board!r} has no setting {text!r}.")
+
+
+def stand_beside(
+    board: Leaderboard, figures: Sequence[Figure], dataset: Dataset, methods: Mapping[str, str]
+) -> Leaderboard:
+    """The board with the figures for this setting in its cells; `methods` are the methods of its labels."""
+    known = {
+        (figure.method, figure.metric): figure.published
+        for figure in figures
+        if configure(type(dataset), figure.setting, "setting") == dataset
+    }
+    rows = [
+        replace(
+            row,
+            cells={
+                metric: replace(cell, published=known.get((methods[row.label], metric)))
+                for metric, cell in row.cells.items()
+            },
+        )
+        for row in board.rows
+    ]
+    return replace(board, rows=rows)

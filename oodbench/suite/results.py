@@ -1,0 +1,91 @@
+"""The boards that the studies of a suite come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from oodbench.board.leaderboard import Cell, Leaderboard, compile_leaderboard
+from oodbench.settings.space import Value
+from oodbench.study.study import Study
+from oodbench.suite.published import stand_beside
+from oodbench.suite.suite import Board, Mode, Overrides, Part, Suite
+
+if TYPE_CHECKING:
+    from oodbench.record.tracking import Record
+    from oodbench.study.record import StudyRecord
+
+Placed = tuple[Part, Study]
+"""A study, and where in the suite it stands."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One study of a curve."""
+
+    method: str
+    at: Value
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True, eq=False)
+class BoardResult:
+    """A board of a suite: a leaderboard per setting, or a curve."""
+
+    board: Board
+    leaderboards: list[Leaderboard]
+    points: list[Point]  # of the curve, method by method
+    found: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
+
+    @property
+    def records(self) -> list[StudyRecord]:
+        return [record for records in self.found for record in records]
+
+    def as_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
+        if self.board.curve is None:
+            return values | {"leaderboards": [board.as_dict() for board in self.leaderboards]}
+        points = [
+            {"method": point.method, self.board.curve.hyper_parameter: point.at}
+            | {"metrics": {metric: cell.as_dict() for metric, cell in point.cells.items()}}
+            for point in self.points
+        ]
+        return values | {"setting": self.leaderboards[0].setting, "curve": points}
+
+
+@dataclass(frozen=True, eq=False)
+class SuiteBoards:
+    """A suite in one mode, with its boards compiled: all that its files and its page are made of."""
+
+    suite: Suite
+    mode: Mode
+    overrides: Overrides
+    boards: list[BoardResult]
+
+
+def compile_boards(suite: Suite, placed: Sequence[Placed], record: Record, mixed: bool) -> list[BoardResult]:
+    """The suite's boards in their order, from what the record has of their studies."""
+    return [
+        _compile_board(board, [one for one in placed if one[0].board is board], record, mixed) for board in suite.boards
+    ]
+
+
+def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
+    leaderboards, points, by_leaderboard = [], [], []
+    for settings in board.settings:
+        mine = [one for one in placed if one[0].settings is settings]
+        studies = [study for _, study in mine]
+        found = [] if record.is_empty else record.records_of(studies)
+        labels = [study.label for study in studies]
+        compiled = compile_leaderboard(studies[0].setting, found, labels, board.metrics, mixed=mixed)
+        methods = {study.label: part.method for part, study in mine}
+        compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
+        rows = {row.label: row for row in compiled.rows}
+        in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
+        leaderboards.append(replace(compiled, setting=board.setting(settings), rows=in_order))
+        by_leaderboard.append(found)
+        points += [
+            Point(part.method, part.point, rows[study.label].cells) for part, study in mine if part.point is not None
+        ]
+    return BoardResult(board, leaderboards, points, by_leaderboard)

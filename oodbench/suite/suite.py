@@ -1,0 +1,282 @@
+"""Suites: boards that belong together, and the modes in which they can be run. A suite is a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, TypedDict
+
+from oodbench.board.metrics import BESIDES, SUMMARY
+from oodbench.errors import UnknownName, UserError
+from oodbench.plugin.registry import Kind, find, names
+from oodbench.settings.fields import configure
+from oodbench.settings.space import Value, fixed_text
+from oodbench.study.plan import Request, check_options
+from oodbench.suite.published import Figure, check_figures
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a mode tunes and trains a method, where that is not the usual way."""
+
+    preset: str = ""
+    model: str | None = None
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    fix: Mapping[str, Any] = field(default_factory=dict)
+    trials: int | None = None
+
+    def then(self, other: Way) -> Way:
+        """Both, where the other wins."""
+        return Way(
+            preset=other.preset or self.preset,
+            model=other.model or self.model,
+            model_settings={**self.model_settings, **other.model_settings},
+            training={**self.training, **other.training},
+            fix={**self.fix, **other.fix},
+            trials=self.trials if other.trials is None else other.trials,
+        )
+
+
+@dataclass(frozen=True)
+class Mode:
+    name: str
+    about: str
+    trials: int | None
+    mixed: bool  # methods may have unequal budgets, and are marked
+    without: tuple[str, ...]  # methods it leaves out
+    methods: Mapping[str, Way]  # on every board
+    boards: Mapping[str, Mapping[str, Way]]  # on one board: name -> method -> way
+
+    def way(self, board: str, method: str) -> Way:
+        return self.methods.get(method, Way()).then(self.boards.get(board, {}).get(method, Way()))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A hyper-parameter to vary: one study per method and value."""
+
+    hyper_parameter: str
+    values: tuple[Value, ...]
+    mark: float | None = None  # a value to point out, and what it is
+    mark_about: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Methods on the settings of one dataset, and what is shown of them."""
+
+    name: str
+    title: str
+    dataset: str
+    settings: tuple[Mapping[str, Any], ...]
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...] = ()  # none: the usual ones of the task
+    trials: int | None = None
+    curve: Curve | None = None
+    published: tuple[Figure, ...] = ()
+    figures: bool = False  # of the test environments
+
+    def setting(self, settings: Mapping[str, Any]) -> str:
+        """The dataset with what the board varies, defaults included."""
+        return " ".join([self.dataset, *(f"{name}={value}" for name, value in settings.items())])
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str  # as it was asked for: paper or ./mine.toml
+    file: str  # as errors show it
+    title: str
+    about: str
+    mode: str  # the one that is run unless another is asked for
+    trials: int
+    seeds: int
+    selector: str
+    boards: tuple[Board, ...]
+    modes: Mapping[str, Mode]
+
+    def find_mode(self, name: str | None) -> Mode:
+        wanted = name or self.mode
+        if wanted not in self.modes:
+            raise UnknownName(f"mode of suite {self.name!r}", wanted, self.modes)
+        return self.modes[wanted]
+
+    def leave_out(self, methods: Sequence[str]) -> Suite:
+        """The boards without these methods."""
+        boards = (
+            replace(board, methods=tuple(method for method in board.methods if method not in methods))
+            for board in self.boards
+        )
+        return replace(self, boards=tuple(board for board in boards if board.methods))
+
+    def narrow(self, methods: Sequence[str], datasets: Sequence[str]) -> Suite:
+        """The boards with these methods and datasets only; all of them, where none is named."""
+        every_method = dict.fromkeys(method for board in self.boards for method in board.methods)
+        every_dataset = dict.fromkeys(board.dataset for board in self.boards)
+        for kind, wanted, known in (("method", methods, every_method), ("dataset", datasets, every_dataset)):
+            for name in wanted:
+                if name not in known:
+                    raise UnknownName(f"{kind} in suite {self.name!r}", name, known)
+        boards = [
+            replace(board, methods=tuple(method for method in board.methods if method in (methods or every_method)))
+            for board in self.boards
+            if board.dataset in (datasets or every_dataset)
+        ]
+        boards = [board for board in boards if board.methods]
+        if not boards:
+            raise UserError(f"no board of suite {self.name!r} has these methods on these datasets.")
+        return replace(self, boards=tuple(boards))
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the user says instead of the suite."""
+
+    methods: Sequence[str] = ()
+    datasets: Sequence[str] = ()
+    trials: int | None = None
+    seeds: int | None = None
+    seed: int = 0
+    selector: str | None = None
+    device: str = "auto"
+    mixed: bool = False  # methods may have unequal budgets
+
+    def check(self) -> None:
+        trials, seeds = (1 if number is None else number for number in (self.trials, self.seeds))
+        check_options(trials, seeds, self.seed, self.selector or "worst", self.device)
+
+    def as_options(self) -> str:
+        """As they are written on the command line."""
+        several = [f"--method {name}" for name in self.methods] + [f"--dataset {name}" for name in self.datasets]
+        single = {"trials": self.trials, "seeds": self.seeds, "seed": self.seed or None, "selector": self.selector}
+        single["device"] = self.device if self.device != "auto" else None
+        given = [f"--{name} {value}" for name, value in single.items() if value is not None]
+        return " ".join(several + given + ["--mixed"] * self.mixed)
+
+
+class Asked(TypedDict, total=False):
+    """The same, as arguments of functions."""
+
+    methods: Sequence[str]
+    datasets: Sequence[str]
+    trials: int | None
+    seeds: int | None
+    seed: int
+    selector: str | None
+    device: str
+    mixed: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    """One study of a suite: where it stands, and what is asked for."""
+
+    board: Board
+    settings: Mapping[str, Any]
+    method: str
+    point: Value | None  # of the curve
+    request: Request
+
+
+def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
+    """All studies of the suite in this mode, checked as far as can be without making data."""
+    overrides.check()
+    for board in suite.boards:
+        _check_installed(suite, "dataset", f"board {board.name!r} is on dataset", board.dataset)
+        for method in board.methods:
+            _check_installed(suite, "method", f"board {board.name!r} lists method", method)
+    parts = [
+        _part(suite, mode, board, settings, method, point, overrides)
+        for board in suite.boards
+        for settings in board.settings
+        for method in board.methods
+        for point in (board.curve.values if board.curve else (None,))
+    ]
+    for part in parts:
+        _check(suite, mode, part)
+    if not (mode.mixed or overrides.mixed):
+        _check_budgets(suite, mode, parts)
+    for board in suite.boards:
+        _check_metrics(suite, board)
+        check_figures(board.published, find("dataset", board.dataset), board.settings)
+    return parts
+
+
+def _part(
+    suite: Suite,
+    mode: Mode,
+    board: Board,
+    settings: Mapping[str, Any],
+    method: str,
+    point: Value | None,
+    overrides: Overrides,
+) -> Part:
+    way = mode.way(board.name, method)
+    fix, variant = dict(way.fix), []
+    if way != Way() or mode.trials not in (None, suite.trials):
+        variant.append(mode.name)
+    if board.curve is not None and point is not None:
+        fix[board.curve.hyper_parameter] = point
+        variant.append(f"{board.curve.hyper_parameter}={fixed_text(point)}")
+    wanted = (overrides.trials, way.trials, mode.trials, board.trials, suite.trials)
+    request = Request(
+        methods=[f"{method}:{way.preset}" if way.preset else method],
+        datasets=[board.dataset],
+        settings=settings,
+        model=way.model,
+        model_settings=way.model_settings,
+        training=way.training,
+        fix=fix,
+        trials=next(trials for trials in wanted if trials is not None),
+        seeds=suite.seeds if overrides.seeds is None else overrides.seeds,
+        seed=overrides.seed,
+        selector=overrides.selector or suite.selector,
+        device=overrides.device,
+        variant=variant,
+    )
+    return Part(board, settings, method, point, request)
+
+
+def _check(suite: Suite, mode: Mode, part: Part) -> None:
+    try:
+        part.request.check()
+    except UserError as error:
+        if part.method in (*mode.methods, *mode.boards.get(part.board.name, ())):
+            where = f"modes.{mode.name}, method {part.method!r} on board {part.board.name!r}"
+        else:
+            where = f"boards.{part.board.name}, method {part.method!r}"
+        raise UserError(f"{suite.file}: {where}: {error}") from None
+
+
+def _check_budgets(suite: Suite, mode: Mode, parts: Sequence[Part]) -> None:
+    for board in suite.boards:
+        trials = {part.method: part.request.trials for part in parts if part.board is board}
+        if len(set(trials.values())) > 1:
+            granted = ", ".join(f"{method} {number}" for method, number in trials.items())
+            raise UserError(
+                f"{suite.file}: mode {mode.name!r} grants unequal trials on board {board.name!r}: {granted}.\n"
+                f"Give all the same, or have them marked: mixed = true in modes.{mode.name}, or --mixed."
+            )
+
+
+def _check_metrics(suite: Suite, board: Board) -> None:
+    for settings in board.settings:
+        task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
+        for metric in board.metrics:
+            if metric not in (*SUMMARY[task], *BESIDES[task]):
+                known = ", ".join((*SUMMARY[task], *BESIDES[task]))
+                raise UserError(
+                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {known}."
+                )
+
+
+def _check_installed(suite: Suite, kind: Kind, where: str, name: str) -> None:
+    installed = names(kind)
+    if name not in installed:
+        near = get_close_matches(name, installed, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UserError(
+            f"{suite.file}: {where} {name!r}, which is not installed.{hint}\n"
+            f"Install it, or narrow the suite with --{kind}; installed: {', '.join(installed)}."
+        )

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from oodbench.board.leaderboard import compile_leaderboard
+from oodbench.report.formats import render
+from oodbench.report.tables import notes, rich_table
+from oodbench.study.record import StudyRecord
+from oodbench.study.study import ORACLE
+
+
+def record(
+    label: str, errors: list[float] | None, failed: int = 0, reason: str = "", names: Sequence[str] = ("a", "b")
+) -> StudyRecord:
+    results = None
+    if errors is not None:
+        results = pd.DataFrame(
+            [
+                (seed, "test", name, error + shift)
+                for seed, error in enumerate(errors)
+                for name, shift in zip(names, np.linspace(-0.1, 0.1, len(names)), strict=True)
+            ],
+            columns=["seed", "part", "environment", "error"],
+        ).assign(chosen=True, configuration=0)
+    status = "FINISHED" if results is not None else "FAILED"
+    return StudyRecord("run", "id", label, "regression", status, reason, 20, 10, failed, "f", "", results)
+
+
+RNG = np.random.default_rng(0)
+NOISE = RNG.normal(0, 0.1, 10)
+
+
+def test_a_clear_winner_is_marked_best() -> None:
+    board = compile_leaderboard("data", [record("a", list(1 + NOISE)), record("b", list(2 + RNG.normal(0, 0.1, 10)))])
+    assert [row.label for row in board.rows] == ["a", "b"]
+    assert [row.cells["mean_error"].mark for row in board.rows] == ["best", ""]
+    assert "| a | 1 | **1." in render(board, "md")
+
+
+def test_ties_within_noise_are_not_wins() -> None:
+    close = [
+        record("a", list(1 + NOISE)),
+        record("b", list(1.01 + RNG.normal(0, 0.1, 10))),
+        record("c", list(3 + NOISE)),
+    ]
+    board = compile_leaderboard("data", close)
+    assert [row.cells["mean_error"].mark for row in board.rows] == ["tied", "tied", ""]
+    assert "**1" not in render(board, "md")
+    assert "≈ 1." in render(board, "md")
+
+
+def test_a_method_alone_beats_nobody() -> None:
+    assert compile_leaderboard("data", [record("a", [1.0, 1.1])]).rows[0].cells["mean_error"].mark == ""
+
+
+def test_failed_and_missing_studies_are_shown() -> None:
+    board = compile_leaderboard(
+        "data", [record("a", [1.0, 1.1], failed=3), record("b", None, reason="it diverged")], ["c"]
+    )
+    markdown = render(board, "md")
+    assert [row.label for row in board.rows] == ["a", "b", "c"]
+    assert "| b | failed | failed | failed |" in markdown
+    assert "| c | not run | not run | not run |" in markdown
+    assert "3 of 200" in markdown
+    assert notes(board) == ["b: it diverged", "c: not run"]
+
+
+def test_values_are_mean_and_sample_std_over_seeds() -> None:
+    cells = compile_leaderboard("data", [record("a", [1.0, 2.0, 4.0])]).rows[0].cells
+    assert cells["mean_error"].value == pytest.approx(7 / 3)
+    assert cells["mean_error"].spread == pytest.approx(np.std([1, 2, 4], ddof=1))
+    assert cells["std_error"].value == pytest.approx(np.std([-0.1, 0.1], ddof=1))
+
+
+def test_formats_programs_read() -> None:
+    board = compile_leaderboard("data", [record("a", [1.0, 1.1]), record("b", None)])
+    assert json.loads(render(board, "json"))["rows"][1]["metrics"]["mean_error"]["value"] is None
+    lines = render(board, "csv").splitlines()
+    assert lines[0].startswith("method,tier,mean_error,mean_error_spread,mean_error_low,mean_error_high,std_error")
+    assert lines[1].startswith("a,,1.05,")
+
+
+def test_tiers_and_intervals_are_on_the_board_in_every_format() -> None:
+    board = compile_leaderboard(
+        "data",
+        [
+            record("a", list(1 + NOISE)),
+            record("b", list(1.01 + NOISE[::-1])),
+            record("c", list(3 + RNG.normal(0, 0.1, 10))),
+        ],
+    )
+    assert [(row.label, row.cells["mean_error"].tier) for row in board.rows] == [("a", 1), ("b", 1), ("c", 2)]
+    low, high = board.rows[0].cells["mean_error"].intervals["seeds"]
+    assert low < board.rows[0].cells["mean_error"].value < high
+    shown = f"{low:.3f} to {high:.3f}"
+    assert re.search(rf"\| a \| 1 \| ≈ [^|]+ \| {shown} \|", render(board, "md"))
+    assert re.search(rf"a & 1 & .* & {shown} &", render(board, "latex"))
+    first = next(csv.DictReader(render(board, "csv").splitlines()))
+    assert (first["tier"], float(first["mean_error_low"])) == ("1", pytest.approx(low))
+    told = json.loads(render(board, "json"))["rows"][2]
+    assert told["metrics"]["mean_error"]["tier"] == 2
+    assert len(told["results"]) == 20
+    assert set(told["results"][0]) == {"seed", "environment", "error"}
+    console = Console(width=200, file=io.StringIO())
+    console.print(rich_table(board))
+    assert re.search(r"│ c +│ +2 │ +3\.\d+ ± ", console.file.getvalue())
+
+
+def test_with_few_seeds_nothing_is_claimed_and_the_board_says_so() -> None:
+    board = compile_leaderboard("data", [record("a", [1.0, 1.1, 1.2, 1.1]), record("b", [5.0, 6.0, 5.5, 5.1])])
+    assert [row.cells["mean_error"].tier for row in board.rows] == [None, None]
+    assert "tier |" not in render(board, "md")
+    assert "Too few seeds to tell methods apart: 4, and with so many methods it takes 6." in render(board, "md")
+    assert json.loads(render(board, "json"))["too_few_to_tell"] is True
+
+
+def test_over_environments_only_means_have_tiers() -> None:
+    names = [f"e{number}" for number in range(8)]
+    one, other = record("a", [1.0, 1.1], names=names), record("b", [3.0, 3.1], names=names)
+    board = compile_leaderboard("data", [one, other], over="environments")
+    assert [row.cells["mean_error"].tier for row in board.rows] == [1, 2]
+    assert [row.cells["max_error"].tier for row in board.rows] == [None, None]
+    assert "over environments" in render(board, "md")
+
+
+def test_an_oracle_is_shown_but_not_compared_and_prices_the_choice() -> None:
+    chosen = replace(record("a", list(2 + NOISE)), search="s", selector="worst")
+    oracle = replace(record(f"a ({ORACLE})", list(1.5 + NOISE)), search="s", selector="oracle")
+    other = replace(record("b", list(3 + NOISE)), search="t", selector="worst")
+    board = compile_leaderboard("data", [chosen, oracle, other])
+    cells = {row.label: row.cells["mean_error"] for row in board.rows}
+    assert [cells["a"].tier, cells["b"].tier, cells[f"a ({ORACLE})"].tier] == [1, 2, None]
+    assert cells["a"].price == pytest.approx(0.5)
+    assert cells["b"].price is None
+    assert cells[f"a ({ORACLE})"].price is None
+    for format in ("md", "latex"):
+        assert "against the oracle, which is chosen on test data" in render(board, format)
+    assert "+0.500" in render(board, "md")
+
+
+def test_repeats_of_a_search_are_a_second_error_bar_and_change_nothing_else() -> None:
+    first, other = replace(record("a", list(1 + NOISE)), study="first"), record("b", list(2 + NOISE))
+    repeats = [replace(record("a", list(mean + NOISE)), study=f"r{mean}", repeat_of="first") for mean in (1.2, 1.4)]
+    alone, repeated = (compile_leaderboard("data", some) for some in ([first, other], [first, other, *repeats]))
+    cell = repeated.rows[0].cells["mean_error"]
+    assert cell.search_spread == pytest.approx(0.2)
+    assert repeated.rows[0].searches == 3
+    assert "| ± 0.200 (3) |" in render(repeated, "md")
+    assert [row.label for row in repeated.rows] == ["a", "b"]
+    for row, again in zip(alone.rows, repeated.rows, strict=True):
+        assert {name: replace(cell, search_spread=None) for name, cell in again.cells.items()} == row.cells

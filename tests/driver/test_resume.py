@@ -1,0 +1,223 @@
+"""Nothing is lost: drivers that are killed, that meet each other, that cannot write. faults/ has the long forms."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oodbench
+from oodbench.errors import Unreachable, Unwritable
+from oodbench.record.delivery import deliver
+from oodbench.record.outbox import Outbox
+from oodbench.record.tracking import Record
+from oodbench.search.packstore import PackStore
+from oodbench.study.claim import Claims
+from oodbench.study.pack import PackResult
+
+TINY = {"majority": 200, "minority": 40, "test_rows": 50}
+STUDY = [
+    "-m", "erm", "-d", "selection_bias", "--trials", "40", "--seeds", "4", "--set", "majority=200",
+    "--set", "minority=40", "--set", "test_rows=50",
+]  # fmt: skip
+
+
+def run(directory: Path, **more: Any) -> oodbench.Result:
+    return oodbench.run("erm", "selection_bias", settings=TINY, trials=3, seeds=2, directory=directory, **more)
+
+
+@pytest.fixture(scope="module")
+def finished(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> oodbench.Result:
+    return run(tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> oodbench.Result:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return oodbench.run("erm", "selection_bias", settings=TINY, trials=40, seeds=4, directory=folder)
+
+
+@pytest.mark.parametrize(("stage", "delay"), [("search", 0.0), ("record", 0.1)])
+def test_a_killed_driver_loses_nothing(
+    kill_and_resume: Callable[..., Any], undisturbed: oodbench.Result, stage: str, delay: float
+) -> None:
+    killed = kill_and_resume(stage, delay, 160, *STUDY)
+    expected = json.loads(json.dumps(undisturbed.leaderboard().as_dict()))["rows"]
+    assert killed.numbers == [(row["method"], row["metrics"]) for row in expected]
+    assert killed.repeated == 0
+    assert killed.runs == Counter({("study", "FINISHED", "active"): 1, ("configuration", "FINISHED", "active"): 40})
+    assert killed.left == []
+
+
+class Broken(Exception):
+    pass
+
+
+def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled(
+    finished: oodbench.Result, tmp_path: Path
+) -> None:
+    """Broken between any two writes, with the record of half a try still open; then once more when all is there."""
+    parcel = concluded(finished, tmp_path)
+    record = Record(None, tmp_path)
+    for survived in range(5):
+        left = iter(range(survived))
+
+        def go_on(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise Broken
+
+        with contextlib.suppress(Broken):
+            deliver(record, parcel, go_on)
+    deliver(record, parcel)
+    deliver(record, parcel)
+    runs = all_runs(record)
+    assert Counter((run.data.tags["oodbench.kind"], run.info.status) for run in runs) == {
+        ("study", "FINISHED"): 1, ("configuration", "FINISHED"): 3,
+    }  # fmt: skip
+    assert {run.info.lifecycle_stage for run in runs} == {"active"}
+    (study,) = (run for run in runs if run.data.tags["oodbench.kind"] == "study")
+    assert len(study.inputs.dataset_inputs) == len(parcel.inputs) == 3
+    assert len(record.client.get_metric_history(study.info.run_id, "validation/best_score")) == 3
+    (board,) = finished.leaderboards()
+    again = oodbench.leaderboard("selection_bias", settings=TINY, directory=tmp_path)
+    assert again.rows[0].cells == board.rows[0].cells
+
+
+def test_what_a_lost_directory_left_open_is_removed(finished: oodbench.Result, tmp_path: Path) -> None:
+    parcel = concluded(finished, tmp_path)
+    record = Record(None, tmp_path)
+    experiment = record.ensure_experiment(parcel.setting, parcel.experiment_tags)
+    record.create_run(experiment, "stray", {"oodbench.kind": "study", "oodbench.study": parcel.study}, 0)
+    deliver(record, parcel)
+    runs = all_runs(record)
+    assert sorted(
+        (run.info.run_name.removesuffix(" (chosen)"), run.info.status, run.info.lifecycle_stage) for run in runs
+    ) == [
+        ("erm", "FINISHED", "active"),
+        *((f"erm {index}", "FINISHED", "active") for index in range(3)),
+        ("stray", "KILLED", "deleted"),
+    ]
+
+
+def test_an_equal_study_in_the_record_is_enough_unless_a_fresh_one_is_wanted(
+    finished: oodbench.Result, tmp_path: Path
+) -> None:
+    parcel = concluded(finished, tmp_path)
+    record = Record(None, tmp_path)
+    deliver(record, parcel)
+    deliver(record, replace(parcel, id="another"))
+    parents = [run for run in all_runs(record) if run.data.tags["oodbench.kind"] == "study"]
+    assert len(parents) == 1
+    fresh = replace(parcel.parent, tags={**parcel.parent.tags, "oodbench.parcel": "wanted"})
+    deliver(record, replace(parcel, id="wanted", fresh=True, parent=fresh))
+    assert len([run for run in all_runs(record) if run.data.tags["oodbench.kind"] == "study"]) == 2
+
+
+def concluded(result: oodbench.Result, directory: Path) -> Any:
+    """A parcel of a finished study, put together again from its record."""
+    from oodbench.study.outcome import Outcome
+    from oodbench.study.sealed import Opening
+    from oodbench.study.selectors import Selection
+
+    (study,) = result.studies
+    (found,) = result.record.records_of([study])
+    ledger = result.record.document(found.run_id, "ledger.json")
+    written = result.record.document(found.run_id, "selection.json")
+    selection = Selection(**written | {"scores": {int(index): score for index, score in written["scores"].items()}})
+    opening = Opening(**result.record.document(found.run_id, "opening.json"))
+    outcome = Outcome(study, found.results, [], ledger, 0.0, selection, opening)
+    return Outbox(directory).put(outcome, "", fresh=False)
+
+
+def all_runs(record: Record) -> list[Any]:
+    experiments = [one.experiment_id for one in record.client.search_experiments()]
+    return list(record.client.search_runs(experiments, run_view_type=3))  # deleted ones, too
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-7], lambda content: b"", lambda content: content[::-1]])
+def test_a_damaged_pack_is_as_good_as_none(
+    finished: oodbench.Result, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    (study,) = finished.studies
+    store = PackStore(tmp_path, study)
+    (pack,) = study.packs
+    store.save(pack, PackResult([None] * 6, [], {}))
+    assert list(store.load()) == [0]
+    (path,) = store.folder.glob("pack-*")
+    path.write_bytes(damage(path.read_bytes()))
+    assert store.load() == {}
+    assert not path.exists()
+
+
+def test_one_driver_at_a_time_has_a_study_and_a_dead_one_does_not_block(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [
+            sys.executable, "-c",
+            "import sys, time; from pathlib import Path; from oodbench.study.claim import Claims\n"
+            "claims = Claims(Path(sys.argv[1])); claims.take('abc', wait=True)\n"
+            "print('held', flush=True); time.sleep(60)",
+            str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    claims = Claims(tmp_path)
+    assert not claims.take("abc", wait=False)
+    assert claims.take("other", wait=False)
+    holder.kill()
+    holder.wait()
+    assert claims.take("abc", wait=False)
+    claims.release_all()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_full_disk_is_said_in_two_lines_and_a_second_try_works(ray_address: str, tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "size=64k") as small:
+        (small / "ballast").write_bytes(bytes(56 * 1024))
+        with pytest.raises(Unwritable, match="No space left on device.\nMake room there") as raised:
+            run(small)
+        assert str(raised.value).count("\n") == 1
+        assert not [path for path in small.rglob("*") if path.is_file() and path.name.startswith(".")]
+        (small / "ballast").unlink()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
+        assert run(small).leaderboard().rows[0].cells["mean_error"].value is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_read_only_directory_is_said_in_two_lines(ray_address: str, tmp_path: Path) -> None:
+    with mounted(tmp_path / "fixed", "ro") as fixed, pytest.raises(Unwritable, match="Read-only file system") as raised:
+        run(fixed)
+    assert str(raised.value).count("\n") == 1
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount a small disk here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_an_embedded_record_that_takes_nothing_keeps_the_study(finished: oodbench.Result, tmp_path: Path) -> None:
+    parcel = concluded(finished, tmp_path)
+    (tmp_path / "mlflow.db").write_text("this is no database")
+    with pytest.raises(Unreachable, match="does not work: .*not a database"):
+        deliver(Record(None, tmp_path), parcel)
+    (kept,) = Outbox(tmp_path).parcels()
+    assert kept == parcel

@@ -1,0 +1,105 @@
+"""Scores of predictors in one environment, alone and together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import f1_score
+
+from oodbench import Environment, Linear, Mlp, Recipe
+from oodbench.engine.fitted import CHUNK_ROWS, FittedModel
+from oodbench.engine.models import Model
+from oodbench.engine.scoring import f1, score, score_together
+from oodbench.errors import TrainingFailed
+
+
+class Says:
+    def __init__(self, values: object) -> None:
+        self.values = values
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(self.values)
+
+
+@given(classes=st.integers(2, 4), data=st.data())
+def test_f1_is_scikit_learns(classes: int, data: st.DataObject) -> None:
+    labels = arrays(np.int64, 20, elements=st.integers(0, classes - 1))
+    y, predicted = data.draw(labels), data.draw(labels)
+    options = {"average": "binary"} if classes == 2 else {"average": "macro", "labels": list(range(classes))}
+    assert np.isclose(f1(y, predicted, classes), f1_score(y, predicted, zero_division=0, **options))
+
+
+def test_regression_error_is_the_mean_square() -> None:
+    environment = Environment("a", np.zeros((2, 1)), np.array([1.0, 3.0]))
+    assert score(Says([0.0, 0.0]), environment, "regression", 2) == {"error": 5.0, "loss": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([0.0], "shape"),
+        ([[0.0, 1.0]], "shape"),
+        ([np.nan, 0.0], "not finite"),
+        (["a", "b"], "not real numbers"),
+        ([1e200, 0.0], "loss is not finite"),
+    ],
+)
+def test_predictions_that_cannot_be(values: object, reason: str) -> None:
+    environment = Environment("a", np.zeros((2, 1)), np.array([1.0, 3.0]))
+    with pytest.raises(TrainingFailed, match=reason):
+        score(Says(values), environment, "regression", 2)
+
+
+@pytest.mark.parametrize("values", [[0, 2], [0, -1], [0.5, 1.0]])
+def test_classes_that_are_none(values: list[float]) -> None:
+    environment = Environment("a", np.zeros((2, 1)), np.array([0, 1]))
+    with pytest.raises(TrainingFailed, match="is no class from 0 to 1"):
+        score(Says(values), environment, "classification", 2)
+
+
+def fitted(family: Model, recipe: Recipe, classes: int, count: int) -> list[FittedModel]:
+    rng = np.random.default_rng(0)
+    outputs = recipe.outputs(classes > 1, classes)
+    size = family.parameter_count(3, outputs)
+    return [
+        FittedModel(family, recipe, outputs, classes > 1, rng.normal(size=size).astype(np.float32))
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("family", [Linear(), Mlp(width=(8, 4)), Mlp(width=(600,))], ids=str)
+@pytest.mark.parametrize(
+    ("classes", "loss"), [(1, "auto"), (2, "cross_entropy"), (2, "squared"), (3, "cross_entropy"), (3, "squared")]
+)
+def test_models_score_together_on_any_number_of_threads_as_they_do_alone(
+    family: Model, classes: int, loss: str
+) -> None:
+    rng = np.random.default_rng(1)
+    rows = 3 * CHUNK_ROWS + 7
+    y = rng.integers(0, classes, rows) if classes > 1 else rng.normal(size=rows)
+    environment = Environment("a", rng.normal(size=(rows, 3)), y)
+    task = "classification" if classes > 1 else "regression"
+    models = fitted(family, Recipe(loss=loss), classes, 3)
+    alone = [score(model, environment, task, classes) for model in models]
+    together = score_together([models[0], Says(y), *models[1:]], environment, task, classes, threads=2)
+    assert [together[0], *together[2:]] == alone  # to the last bit
+    for model, found in zip(models, alone, strict=True):
+        predicted = model.predict(environment.x)
+        assert found["loss"] == pytest.approx(model.losses(environment.x, y).mean())
+        if classes > 1:
+            assert found["accuracy"] == np.mean(predicted == y)
+            assert found["f1"] == f1(y, predicted, classes)
+        else:
+            assert found["error"] == pytest.approx(np.mean((predicted - y) ** 2))
+
+
+def test_a_model_that_diverged_does_not_touch_the_others() -> None:
+    good, bad = fitted(Linear(), Recipe(), 2, 2)
+    bad = FittedModel(bad.model, bad.recipe, bad.width, True, np.full_like(bad.parameters, np.nan))
+    environment = Environment("a", np.ones((5, 3)), np.array([0, 1, 0, 1, 1]))
+    first, second = score_together([bad, good], environment, "classification", 2)
+    assert isinstance(first, TrainingFailed)
+    assert second == score(good, environment, "classification", 2)

@@ -1,0 +1,86 @@
+"""Boards with made-up results, for tests of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
+from oodbench.engine.data import Task
+from oodbench.report.states import TILES
+from oodbench.study.ledger import Ledger
+from oodbench.study.record import StudyRecord
+
+METHODS = ["erm", "fdro", "irm", "eiil", "hrm", "kerhrm", "srm", "srm:released", "boosting", "mixup (mlp width=64)"]
+STATES = [state for state in TILES if state not in ("MA", "PR")]
+NOTICE = "Synthetic data: these are not people."
+
+
+def study(
+    label: str,
+    centre: float,
+    environments: Sequence[str] = STATES,
+    seeds: int = 10,
+    trials: int = 20,
+    task: Task = "classification",
+) -> StudyRecord:
+    rng = np.random.default_rng(list(label.encode()))
+    worse = np.round(rng.exponential(0.05, trials), 4)
+    worse[-1] = 0  # the last trial is the best one
+    rows: list[dict[str, Any]] = []
+    for seed in range(seeds):
+        rows += [
+            _row(trial, seed, "validation", "MA", centre + worse[trial], trial == trials - 1) for trial in range(trials)
+        ]
+        rows.append(_row(trials - 1, seed, "train", "MA", centre, True))
+        noise = rng.normal(0, 0.02)
+        rows += [
+            _row(trials - 1, seed, "test", name, centre + noise + 0.15 * (place / len(environments)), True)
+            for place, name in enumerate(environments)
+        ]
+    record = StudyRecord(
+        f"{label.partition(' ')[0]}-run", label, label, task, "FINISHED", "", trials, seeds, 0, "a1b2c3", "", None
+    )
+    return replace(
+        record,
+        results=pd.DataFrame(rows),
+        concluded="2026-01-02",
+        versions={"oodbench": "0.1.0", "torch": "2.13.0"},
+        selector="worst",
+        search=label,
+        chosen={"learning_rate": "0.012345678901", "penalty": "10"},
+        ledger=Ledger(
+            trials_granted=trials,
+            trainings=seeds * trials,
+            gradient_steps=400_000,
+            row_visits=800_000_000,
+            seconds=9 ** (5 * centre),
+            device="cpu",
+        ),
+        command=f"oodbench run --method {label.partition(' ')[0]} --dataset acs_travel --trials {trials}",
+        git_commit="0123456789abcdef0123456789abcdef01234567",
+        python="3.11.7",
+        test_fingerprint="d4e5f6",
+    )
+
+
+def _row(trial: int, seed: int, part: str, environment: str, error: float, chosen: bool) -> dict[str, Any]:
+    place = {"configuration": trial, "seed": seed, "part": part, "environment": environment, "rows": 100}
+    return place | {
+        "error": error,
+        "accuracy": 1 - error,
+        "f1": 0.9 - error - 0.1 * (len(environment) + ord(environment[-1])) % 0.17,
+        "chosen": chosen,
+    }
+
+
+def census_board(methods: Sequence[str] = METHODS) -> Leaderboard:
+    """All methods on 50 environments with 10 seeds, and one that failed."""
+    records = [replace(study(label, 0.2 + 0.03 * (place // 2)), notice=NOTICE) for place, label in enumerate(methods)]
+    failed = replace(records[-1], label="broken", study="broken", results=None, status="FAILED", reason="it diverged")
+    failed = replace(failed, chosen={}, test_fingerprint="", command="")
+    return compile_leaderboard("acs_travel@synthetic", [*records, failed], ["forgotten"])
