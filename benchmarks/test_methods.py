@@ -14,6 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from oodbench import Linear, Recipe
 from oodbench.engine.data import TrainingRows
+from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup
 from oodbench_datasets.selection_bias import SelectionBias
 from oodbench_methods.eiil import fit_references, infer_environments
@@ -40,7 +41,7 @@ def split_by_gradient(slopes: torch.Tensor) -> None:
 def test_eiils_split_against_gradient_steps(benchmark: BenchmarkFixture, report: Callable[[str], None]) -> None:
     torch.set_num_threads(1)
     rows = selection_bias_rows()
-    reference = fit_references({0: rows}, [0], Setup(Linear(intercept=False), Recipe(steps=500)))[0]
+    reference = fit_references({0: rows}, [0], Trainer(Setup(Linear(intercept=False), Recipe(steps=500))))[0]
     outputs = torch.tensor(reference.predict(rows.x), dtype=torch.float32)
     started = time.perf_counter()
     split_by_gradient(2 * (outputs - torch.tensor(rows.y, dtype=torch.float32)) * outputs)

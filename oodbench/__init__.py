@@ -1,6 +1,5 @@
 """oodbench: does this out-of-distribution method really help, on my data, against honestly tuned baselines?"""
 
-from oodbench import check_dataset, check_method
 from oodbench.api.boards import leaderboard, write_page
 from oodbench.api.runs import Result, run
 from oodbench.api.suites import SuiteResult, run_suite, suite_leaderboards
@@ -13,9 +12,10 @@ from oodbench.engine.rows import Hparams, Rows
 from oodbench.errors import OodbenchError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
+from oodbench.plugin.testing import check_dataset, check_method
 from oodbench.settings.fields import setting
 from oodbench.settings.space import Choice, Integer, LogUniform, Option, Uniform
-from oodbench.version import __version__
+from oodbench.version import __version__ as __version__
 
 __all__ = [
     "Choice",
@@ -39,7 +39,6 @@ __all__ = [
     "SuiteResult",
     "TrainingRows",
     "Uniform",
-    "__version__",
     "check_dataset",
     "check_method",
     "leaderboard",

@@ -24,7 +24,7 @@ BESIDE = (
     "datasets/README.md",
     "methods/README.md",
     "leaderboards/**/*",
-    "oodbench/suites/*.toml",
+    "oodbench/suite/shipped/*.toml",
 )
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 

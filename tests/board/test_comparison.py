@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 
 import oodbench
-from oodbench.board.cells import Scores, read_scores, write_cells
+from oodbench.board.cells import Scores, write_cells
 from oodbench.board.comparison import compare
 from oodbench.errors import UserError
+from oodbench.record.sources import read_scores
 from oodbench.record.tracking import Record
 
 Cli = Callable[..., Any]

@@ -78,7 +78,7 @@ def made() -> Callable[..., Made]:
 @pytest.fixture
 def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty data folder of the test's own."""
-    from oodbench_datasets import pums
+    from oodbench_datasets.acs import pums
 
     pums._load.cache_clear()
     pums._say_once.cache_clear()
@@ -91,7 +91,7 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def keep(data_dir: Path, tmp_path: Path) -> Callable[..., None]:
     """Put files into the data folder through the front door."""
     from oodbench.plugin.files import Sources, Transfer
-    from oodbench_datasets.acs.census import CENSUS
+    from oodbench_datasets.acs.files import CensusFiles
 
     def take(*files: Made, renew: bool = False, **changes: Any) -> None:
         folder = tmp_path / "incoming"
@@ -100,7 +100,7 @@ def keep(data_dir: Path, tmp_path: Path) -> Callable[..., None]:
             place.mkdir(parents=True, exist_ok=True)
             (place / one.file.zip_name).write_bytes(one.zipped(**changes))
             which = {"year": str(one.file.year), "horizon": one.file.horizon, "states": one.file.state}
-            CENSUS.fetch(which, Sources(folder=folder, renew=renew), Transfer())
+            CensusFiles().fetch(which, Sources(folder=folder, renew=renew), Transfer())
 
     return take
 
@@ -108,7 +108,7 @@ def keep(data_dir: Path, tmp_path: Path) -> Callable[..., None]:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the synthetic rows, few and quick ones."""
-    from oodbench_datasets import acs
+    from oodbench_datasets.acs import datasets as acs
 
     module = types.ModuleType("acs_synthetic")
     module.ROWS = dict.fromkeys(CODES, 1200)  # type: ignore[attr-defined]
@@ -119,8 +119,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         return columns
 
     module.draw_state = draw_state  # type: ignore[attr-defined]
-    monkeypatch.setitem(__import__("sys").modules, "oodbench_datasets.acs_synthetic", module)
-    monkeypatch.setattr("oodbench_datasets.acs_synthetic", module, raising=False)
+    monkeypatch.setitem(__import__("sys").modules, "oodbench_datasets.acs.synthetic", module)
+    monkeypatch.setattr("oodbench_datasets.acs.synthetic", module, raising=False)
     acs._draw.cache_clear()
 
 

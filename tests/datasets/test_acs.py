@@ -18,9 +18,10 @@ from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.settings.fields import configure
 from oodbench.study.data import SharedData
 from oodbench.study.study import setting_name
-from oodbench_datasets import pums
-from oodbench_datasets.acs.census import CENSUS, CODES, STATES, PersonFile
+from oodbench_datasets.acs import pums
+from oodbench_datasets.acs.census import CODES, STATES, PersonFile
 from oodbench_datasets.acs.datasets import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
+from oodbench_datasets.acs.files import CensusFiles
 
 Make = Callable[..., Any]
 ALL = [AcsTravel, AcsIncome, AcsPublicCoverage, AcsMobility, AcsEmployment]
@@ -236,7 +237,7 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
 
 def test_importing_the_datasets_imports_nothing_heavy() -> None:
     code = (
-        "import sys, oodbench_datasets.acs as acs\n"
+        "import sys, oodbench_datasets.acs.datasets as acs\n"
         "acs.AcsTravel(), acs.AcsIncome()\n"
         "heavy = ('pyarrow', 'pandas', 'folktables', 'pooch', 'requests', 'torch', 'scipy', 'sklearn')\n"
         "print([name for name in heavy if name in sys.modules])"
@@ -254,7 +255,7 @@ def real(real_source: Path, real_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setenv("OODBENCH_DATA", str(real_folder / "data"))
     if not (real_folder / "data").exists():
-        CENSUS.fetch({"year": "2024"}, Sources(folder=real_folder), Transfer())
+        CensusFiles().fetch({"year": "2024"}, Sources(folder=real_folder), Transfer())
     return real_source
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from oodbench.errors import Unreachable, UnusableData, UserError, WorkError
 from oodbench.plugin.files import Sources, Transfer
-from oodbench_datasets import census_fetch
+from oodbench_datasets.acs import fetch as census_fetch
 from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, PersonFile
 from oodbench_datasets.acs.files import CensusFiles
 
@@ -291,7 +291,9 @@ NO_SPACE = """
 import resource, sys
 from oodbench.plugin.files import Sources, Transfer
 from oodbench.errors import WorkError
-from oodbench_datasets.acs.census import CENSUS
+from oodbench_datasets.acs.files import CensusFiles
+
+CENSUS = CensusFiles()
 sources = Sources(mirrors=(sys.argv[1],))
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))

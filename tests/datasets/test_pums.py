@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from oodbench.errors import UnusableData
-from oodbench_datasets import pums
+from oodbench_datasets.acs import pums
 from oodbench_datasets.acs.census import CENSUS, PersonFile
 from oodbench_datasets.acs.codes import RECODED, recode
 from oodbench_datasets.acs.datasets import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
+from oodbench_datasets.acs.files import CensusFiles
 
 Make = Callable[..., Any]
 TRAVEL = AcsTravel.problem
@@ -122,7 +123,7 @@ def test_spaces_in_early_files(made: Make, data_dir: Path, tmp_path: Path) -> No
     header, *lines = one.text().decode().splitlines()
     spaced = [",".join(f" {value}" if value else value for value in line.split(",")) for line in lines]
     (tmp_path / one.file.csv_name).write_text("\n".join([header, *spaced]))  # and no line end at the end
-    (found,) = CENSUS.fetch({"year": "2014"}, Sources(folder=tmp_path), Transfer())
+    (found,) = CensusFiles().fetch({"year": "2014"}, Sources(folder=tmp_path), Transfer())
     assert found.facts["rows"] == 400
     rows = pums.load(TRAVEL, one.file)
     for name in TRAVEL.features:
@@ -169,9 +170,10 @@ def test_the_cache_is_used_and_rebuilt_when_stale_or_damaged(
 READ_ONLY = """
 import encodings.cp437, encodings.utf_8_sig, os, folktables, pandas, pyarrow.csv, pyarrow.parquet
 from importlib.metadata import version
-from oodbench_datasets import pums
+from oodbench_datasets.acs import pums
 from oodbench_datasets.acs.datasets import AcsTravel
 from oodbench_datasets.acs.census import CENSUS, person_file
+from oodbench_datasets.acs.files import CensusFiles
 installed = version("folktables")
 pums.version = lambda _: installed  # nobody may be unable to read the installation
 if os.geteuid() == 0:
@@ -242,7 +244,7 @@ def test_text_in_the_place_of_numbers(made: Make, data_dir: Path, tmp_path: Path
     text = made("MA").text().decode().splitlines()
     for bad in ([*text[:5], text[5].replace(",", ",x", 3)], [*text[:5], text[5] + ",1,2,3"]):
         (tmp_path / "psam_p25.csv").write_text("\n".join([*bad, *text[6:], ""]))
-        CENSUS.fetch({}, Sources(folder=tmp_path, renew=True), Transfer())
+        CensusFiles().fetch({}, Sources(folder=tmp_path, renew=True), Transfer())
         with pytest.raises(UnusableData, match="psam_p25.csv is damaged: .*\nFetch it again: oodbench data fetch"):
             reload(TRAVEL, made("MA").file)
 

@@ -134,7 +134,7 @@ def descend(objective: object, start: torch.Tensor) -> torch.Tensor:
 def test_the_closed_form_is_where_gradient_descent_ends() -> None:
     grams, crosses = cluster_moments()
     penalty, rank = torch.tensor([0.7]), torch.tensor([4.0])
-    exact = invariant_by_gradient(grams, crosses, rank, penalty)
+    exact = invariant_by_gradient(grams, crosses, rank, penalty, Trainer(LINEAR))
 
     def objective(theta: torch.Tensor) -> torch.Tensor:
         risks, gradients, _ = risk_and_gradient(grams, crosses, theta)
@@ -147,7 +147,7 @@ def test_the_closed_form_is_where_gradient_descent_ends() -> None:
 def test_the_scale_penalty_reaches_its_minimum() -> None:
     grams, crosses = cluster_moments()
     penalty, rank = torch.tensor([0.5]), torch.tensor([4.0])
-    reached = invariant_by_scale(grams, crosses, rank, penalty)
+    reached = invariant_by_scale(grams, crosses, rank, penalty, Trainer(LINEAR))
 
     def objective(theta: torch.Tensor) -> torch.Tensor:
         risks, _, slopes = risk_and_gradient(grams, crosses, theta)

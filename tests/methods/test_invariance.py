@@ -71,7 +71,7 @@ def test_irms_penalty_waits() -> None:
 def test_eiils_split_by_sign_is_what_gradient_ascent_finds() -> None:
     """Soft assignments by 3,000 steps of Adam on the squared slopes of both environments, summed over rows."""
     rows = spurious_rows()
-    reference = fit_references({0: rows}, [0], Setup(Linear(intercept=False), Recipe(steps=1500)))[0]
+    reference = fit_references({0: rows}, [0], Trainer(Setup(Linear(intercept=False), Recipe(steps=1500))))[0]
     by_sign = infer_environments(reference, rows)
     outputs, y = torch.tensor(reference.predict(rows.x)), torch.tensor(rows.y)
     slopes = 2 * (outputs - y) * outputs

@@ -11,8 +11,8 @@ import pytest
 
 import oodbench
 from oodbench.errors import UserError
-from oodbench.search.adaptive import BATCH, Clock, Proposals
 from oodbench.search.nodes import check_room, check_software, count_room
+from oodbench.search.proposals import BATCH, Clock, Proposals
 from oodbench.search.worker import run_configuration
 from oodbench.study.pack import PackResult
 from oodbench.study.resources import Workers
