@@ -70,7 +70,7 @@ class SRM(LossMethod):
                 "explore_every": 100_000,
             },
             model=Mlp(width=(20, 10), init=0.02),
-            training={"steps": 2000, "optimizer": "sgd", "loss": "squared", "batch": 0},
+            recipe={"steps": 2000, "optimizer": "sgd", "loss": "squared", "batch": 0},
         )
     }
 

@@ -10,7 +10,7 @@ from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
 from oodbench.board.statistics import Over
 from oodbench.errors import UserError
 from oodbench.study.directory import DIRECTORY
-from oodbench.study.plan import dataset_setting
+from oodbench.study.plan import dataset_id_of
 
 if TYPE_CHECKING:
     from oodbench.study.record import StudyRecord
@@ -44,8 +44,8 @@ def leaderboard(
     Examples:
         >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True).frame()
     """
-    setting, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory), trials, seeds)
-    return compile_leaderboard(setting, records, stability=stability, over=over, mixed=mixed)
+    dataset_id, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory), trials, seeds)
+    return compile_leaderboard(dataset_id, records, stability=stability, over=over, mixed=mixed)
 
 
 def recorded_studies(
@@ -59,25 +59,25 @@ def recorded_studies(
     """A dataset setting and the studies on it, of each label the newest; there is at least one."""
     from oodbench.record.tracking import Record
 
-    setting = dataset_setting(dataset, settings)
+    dataset_id = dataset_id_of(dataset, settings)
     record = Record(tracking_uri, directory)
-    records = [] if record.is_empty else record.studies(setting, trials, seeds)
-    if not records and (trials or seeds) and not record.is_empty and record.studies(setting):
+    records = [] if record.is_empty else record.studies(dataset_id, trials, seeds)
+    if not records and (trials or seeds) and not record.is_empty and record.studies(dataset_id):
         raise UserError(
-            f"no study on {setting!r} in {record.address} has this budget.\n"
+            f"no study on {dataset_id!r} in {record.address} has this budget.\n"
             "Leave out --trials and --seeds to see which there are."
         )
     if not records:
-        known = "" if record.is_empty else ", ".join(record.settings())
+        known = "" if record.is_empty else ", ".join(record.dataset_ids())
         raise UserError(
-            f"there are no studies on {setting!r} in {record.address}.\n"
+            f"there are no studies on {dataset_id!r} in {record.address}.\n"
             + (
                 f"There are some on: {known}."
                 if known
                 else f"Run `oodbench run --method erm --dataset {dataset}` first."
             )
         )
-    return setting, records
+    return dataset_id, records
 
 
 def write_page(boards: Leaderboard | Sequence[Leaderboard], folder: str | Path) -> Path:
@@ -90,5 +90,5 @@ def write_page(boards: Leaderboard | Sequence[Leaderboard], folder: str | Path) 
     from oodbench.report.page import write_page as write
 
     boards = [boards] if isinstance(boards, Leaderboard) else list(boards)
-    title = boards[0].setting if len(boards) == 1 else f"{len(boards)} dataset settings"
+    title = boards[0].dataset_id if len(boards) == 1 else f"{len(boards)} dataset settings"
     return write(folder, title, [Chapter("", boards)])

@@ -17,7 +17,7 @@ from oodbench.plugin.method import Method
 from oodbench.settings.duration import parse_optional
 from oodbench.study.directory import DIRECTORY
 from oodbench.study.plan import Request
-from oodbench.study.resources import Workers
+from oodbench.study.resources import Resources
 from oodbench.study.study import Study
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ class Result:
     def leaderboards(self, mixed: bool = False) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""
         boards = []
-        for setting in dict.fromkeys(study.setting for study in self.studies):
-            studies = [study for study in self.studies if study.setting == setting]
+        for dataset_id in dict.fromkeys(study.dataset_id for study in self.studies):
+            studies = [study for study in self.studies if study.dataset_id == dataset_id]
             labels = [study.label for study in studies]
-            boards.append(compile_leaderboard(setting, self.record.records_of(studies), labels, mixed=mixed))
+            boards.append(compile_leaderboard(dataset_id, self.record.records_of(studies), labels, mixed=mixed))
         return boards
 
     def leaderboard(self) -> Leaderboard:
@@ -63,12 +63,12 @@ class Result:
         """Figures of the test environments, into the folder, or into one of its own for each of several settings."""
         from oodbench.report.figures import write_figures
 
-        settings = {study.setting: study.dataset_name for study in self.studies}
+        settings = {study.dataset_id: study.dataset_name for study in self.studies}
         written = []
-        for number, (setting, name) in enumerate(settings.items(), start=1):
-            records = self.record.records_of([study for study in self.studies if study.setting == setting])
+        for number, (dataset_id, name) in enumerate(settings.items(), start=1):
+            records = self.record.records_of([study for study in self.studies if study.dataset_id == dataset_id])
             own = Path(folder) / f"{number}-{name}" if len(settings) > 1 else Path(folder)
-            written += write_figures(setting, records, own, format)
+            written += write_figures(dataset_id, records, own, format)
         return written
 
     def write_page(self, folder: str | Path) -> Path:
@@ -80,7 +80,7 @@ class Result:
         import pandas as pd
 
         frames = [
-            record.results.assign(method=record.label, setting=study.setting, repeat=study.budget.repeat)
+            record.results.assign(method=record.label, dataset_id=study.dataset_id, repeat=study.budget.repeat)
             for study in self.studies
             for record in self.record.records_of([study])
             if record.results is not None
@@ -95,7 +95,7 @@ def run(
     settings: Mapping[str, Any] | None = None,
     model: str | None = None,
     model_settings: Mapping[str, Any] | None = None,
-    training: Mapping[str, Any] | None = None,
+    recipe: Mapping[str, Any] | None = None,
     fix: Mapping[str, Any] | None = None,
     trials: int = 20,
     seeds: int = 10,
@@ -126,7 +126,7 @@ def run(
         settings: Of the dataset.
         model: The model family, instead of the dataset's: `"linear"` or `"mlp"`.
         model_settings: Of the model family, such as `{"width": (20, 10)}`.
-        training: Of the recipe, such as `{"steps": 500}`.
+        recipe: Of the training, such as `{"steps": 500}`.
         fix: Hyper-parameters not to search, or the only values to try: `{"alpha0": 0.1, "irm.penalty": [1, 10]}`.
         trials: Configurations for each method; the first is its defaults.
         seeds: Data seeds on which every configuration is trained.
@@ -164,7 +164,7 @@ def run(
         settings=dict(settings or {}),
         model=model,
         model_settings=dict(model_settings or {}),
-        training=dict(training or {}),
+        recipe=dict(recipe or {}),
         fix=dict(fix or {}),
         trials=trials,
         seeds=seeds,
@@ -177,8 +177,8 @@ def run(
     )
     requests = [replace(request, repeat=repeat) for repeat in range(repeats)]
     requests += [replace(request, selector="oracle")] if price else []
-    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
-    execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
+    resources = Resources(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution(requests, resources, tracking_uri, Path(directory), fresh, progress or Progress())
     studies = [study for some in execution.execute() for study in some]
     undelivered = [parcel.title for parcel in execution.undelivered]
     return Result(studies, execution.failures, execution.record, undelivered)

@@ -13,7 +13,7 @@ from oodbench.errors import UserError
 from oodbench.settings.duration import parse_optional
 from oodbench.study.directory import DIRECTORY
 from oodbench.study.plan import plan
-from oodbench.study.resources import Workers
+from oodbench.study.resources import Resources
 from oodbench.study.study import Study
 from oodbench.suite.results import BoardResult, SuiteBoards, compile_boards
 from oodbench.suite.suite import Asked, Mode, Overrides, Part, Suite, expand
@@ -94,8 +94,8 @@ def run_suite(
     overrides = Overrides(**asked)
     suite, chosen, parts = _expand(name, mode, overrides)
     requests = [part.request for part in parts]
-    workers = Workers(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
-    execution = Execution(requests, workers, tracking_uri, Path(directory), fresh, progress or Progress())
+    resources = Resources(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
+    execution = Execution(requests, resources, tracking_uri, Path(directory), fresh, progress or Progress())
     studies = [study for (study,) in execution.execute()]
     placed = list(zip(parts, studies, strict=True))
     undelivered = [parcel.title for parcel in execution.undelivered]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 ENDING = "_cells.csv"
 MEASURED = ("error", "accuracy", "f1")
-NEEDED = ("setting", "method", "task", "seed", "environment", "error")
+NEEDED = ("dataset_id", "method", "task", "seed", "environment", "error")
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
     """What a method came to on a dataset setting; no table where it has no result."""
 
-    setting: str
+    dataset_id: str
     method: str
     task: str
     table: pd.DataFrame | None  # seed, environment, error; accuracy and f1 for classes
@@ -40,7 +40,7 @@ def write_cells(scores: Sequence[Scores]) -> str:
     import pandas as pd
 
     frames = [
-        one.table.assign(setting=one.setting, method=one.method, task=one.task)
+        one.table.assign(dataset_id=one.dataset_id, method=one.method, task=one.task)
         for one in scores
         if one.table is not None
     ]
@@ -81,7 +81,7 @@ def _from_board(board: Mapping[str, Any]) -> list[Scores]:
 
     return [
         Scores(
-            board["setting"],
+            board["dataset_id"],
             row["method"],
             board["task"],
             pd.DataFrame([dict(one) for one in row["results"]]) if row["results"] else None,
@@ -101,10 +101,10 @@ def _from_cells(content: bytes) -> list[Scores]:
     frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
     return [
         Scores(
-            str(setting),
+            str(dataset_id),
             str(method),
             str(task),
-            some.drop(columns=["setting", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
+            some.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
         )
-        for (setting, method, task), some in frame.groupby(["setting", "method", "task"], sort=False)
+        for (dataset_id, method, task), some in frame.groupby(["dataset_id", "method", "task"], sort=False)
     ]

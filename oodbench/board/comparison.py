@@ -37,7 +37,7 @@ WORSENED = ("worse", "failed in B")
 class Compared:
     """A method of A beside one of B on a dataset setting."""
 
-    setting: str
+    dataset_id: str
     method: str
     verdict: Verdict
     a: float | None = None
@@ -66,7 +66,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    setting: str
+    dataset_id: str
     method: str
     a: pd.Series[float]
     b: pd.Series[float]
@@ -93,22 +93,22 @@ def compare_all(
     """The same where they may have nothing in common; if not by name, whatever methods they have on a setting."""
     rows: list[Compared] = []
     pairs: list[_Pair] = []
-    of_a, of_b = ({(one.setting, one.method if by_name else ""): one for one in side} for side in (a, b))
+    of_a, of_b = ({(one.dataset_id, one.method if by_name else ""): one for one in side} for side in (a, b))
     for key in dict.fromkeys([*of_a, *of_b]):
         mine, other = of_a.get(key), of_b.get(key)
         if mine is None or other is None:
             there = mine or other
             assert there is not None
-            rows.append(Compared(there.setting, there.method, "only in A" if mine else "only in B"))
+            rows.append(Compared(there.dataset_id, there.method, "only in A" if mine else "only in B"))
             continue
         name = mine.method if mine.method == other.method else f"{mine.method} → {other.method}"
         if mine.table is None or other.table is None:
             failed: Verdict = "failed in B" if mine.table is not None else "failed in A"
-            rows.append(Compared(mine.setting, name, failed))
+            rows.append(Compared(mine.dataset_id, name, failed))
             continue
         found = _pair(mine, other, name, metric, over)
         if isinstance(found, str):
-            rows.append(Compared(mine.setting, name, "not comparable", reason=found))
+            rows.append(Compared(mine.dataset_id, name, "not comparable", reason=found))
         else:
             pairs.append(found)
     return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
@@ -134,7 +134,7 @@ def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | s
         units.append(units_of(results, summarize(results, side.task), metric, over))  # type: ignore[arg-type]
     if not len(units[0]) or units[0].isna().any() or units[1].isna().any():
         return f"{metric} has no value per {over.removesuffix('s')}"
-    return _Pair(a.setting, name, units[0], units[1].loc[units[0].index])
+    return _Pair(a.dataset_id, name, units[0], units[1].loc[units[0].index])
 
 
 def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
@@ -155,7 +155,7 @@ def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
             verdict = "better" if (direction(apart) > 0) == higher_is_better else "worse"
         rows.append(
             Compared(
-                pair.setting,
+                pair.dataset_id,
                 pair.method,
                 verdict,
                 float(pair.a.mean()),

@@ -96,7 +96,7 @@ class Leaderboard:
         >>> board.frame()[["method", "tier", "mean_error", "mean_error_low", "mean_error_high"]]
     """
 
-    setting: str
+    dataset_id: str
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
     notices: tuple[str, ...] = ()  # what a reader must know of the data
@@ -115,7 +115,7 @@ class Leaderboard:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "setting": self.setting,
+            "dataset_id": self.dataset_id,
             "task": self.task,
             "over": self.over,
             "too_few_to_tell": self.tiers.too_few,
@@ -178,7 +178,7 @@ class Leaderboard:
 
 
 def compile_leaderboard(
-    setting: str,
+    dataset_id: str,
     records: Sequence[StudyRecord],
     missing: Sequence[str] = (),
     metrics: Sequence[str] = (),
@@ -201,7 +201,7 @@ def compile_leaderboard(
     with_results = {label: record for label, record in by_label.items() if record.results is not None}
     terms = {label: terms_of(record) for label, record in with_results.items()}
     if not mixed:
-        refuse_unequal(setting, terms)
+        refuse_unequal(dataset_id, terms)
     unequal = find_unequal(terms)
     results = {label: record.results for label, record in with_results.items() if record.results is not None}
     per_seed = {label: _per_seed(record) for label, record in with_results.items()}
@@ -248,7 +248,7 @@ def compile_leaderboard(
         key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
     )
     notices = tuple(dict.fromkeys(record.notice for record in records if record.notice))
-    return Leaderboard(setting, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(records))
+    return Leaderboard(dataset_id, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(records))
 
 
 def _per_seed(record: StudyRecord) -> pd.DataFrame:

@@ -51,7 +51,7 @@ def find_unequal(terms: Mapping[str, Terms]) -> dict[str, str]:
     return {label: _describe(some, [some, usual]) for label, some in terms.items() if some != usual}
 
 
-def refuse_unequal(setting: str, terms: Mapping[str, Terms]) -> None:
+def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
     if len(set(terms.values())) < 2:
         return
     groups: dict[Terms, list[str]] = {}
@@ -59,7 +59,7 @@ def refuse_unequal(setting: str, terms: Mapping[str, Terms]) -> None:
         groups.setdefault(some, []).append(label)
     parts = [f"{', '.join(labels)}: {_describe(some, list(groups))}" for some, labels in groups.items()]
     raise UnequalTerms(
-        f"studies on {setting!r} differ in budget or data and are not ranked together: {'; '.join(parts)}.\n"
+        f"studies on {dataset_id!r} differ in budget or data and are not ranked together: {'; '.join(parts)}.\n"
         "Run them alike, choose a budget with --trials and --seeds, or see them side by side with --mixed (mixed=True)."
     )
 

@@ -40,8 +40,8 @@ def figures(
     from oodbench.api.boards import recorded_studies
     from oodbench.report.figures import write_figures
 
-    setting, records = recorded_studies(dataset, split_assignments(set_ or [], "--set"), tracking_uri, directory)
-    written = [str(path) for path in write_figures(setting, records, folder, format)]
+    dataset_id, records = recorded_studies(dataset, split_assignments(set_ or [], "--set"), tracking_uri, directory)
+    written = [str(path) for path in write_figures(dataset_id, records, folder, format)]
     if as_json:
         print(json.dumps(written, indent=2))
     else:

@@ -154,7 +154,7 @@ def run(
                 settings=split_assignments(set_ or [], "--set"),
                 model=model,
                 model_settings=split_assignments(set_model or [], "--set-model"),
-                training=split_assignments(set_training or [], "--set-training"),
+                recipe=split_assignments(set_training or [], "--set-training"),
                 fix=split_assignments(fix or [], "--fix"),
                 search=search or "random",
                 scheduler=scheduler or "none",

@@ -23,7 +23,7 @@ from oodbench.record.outbox import Outbox
 from oodbench.record.parcel import Parcel
 from oodbench.study.claim import Claims
 from oodbench.study.plan import Request, plan
-from oodbench.study.resources import Workers
+from oodbench.study.resources import Resources
 from oodbench.study.study import Study
 
 UNWRITABLE = {
@@ -41,13 +41,13 @@ class Execution:
     def __init__(
         self,
         requests: Sequence[Request],
-        workers: Workers,
+        resources: Resources,
         tracking_uri: str | None,
         directory: Path,
         fresh: bool,
         progress: Progress,
     ) -> None:
-        self.requests, self.workers, self.fresh, self.progress = requests, workers, fresh, progress
+        self.requests, self.resources, self.fresh, self.progress = requests, resources, fresh, progress
         self.tracking_uri, self.directory = tracking_uri, directory
         self.failures: dict[str, str] = {}
         self.searched: dict[str, Study] = {}  # by identity, with the configurations that the search decided on
@@ -77,8 +77,8 @@ class Execution:
 
         for request in self.requests:
             request.check()
-        self.workers.check(self.requests[0].device)
-        address = self.workers.address
+        self.resources.check(self.requests[0].device)
+        address = self.resources.address
         self.record = Record(self.tracking_uri, self.directory)
         with contextlib.ExitStack() as stack:
             if address is not None:  # what the cluster has decides about the device
@@ -87,7 +87,7 @@ class Execution:
             self.progress.stage("making the data")
             planned = plan(self.requests, device)
             # requests may have studies in common
-            studies = list({study.identity: study for some in planned for study in some}.values())
+            studies = list({study.study_id: study for some in planned for study in some}.values())
             self.progress.plan(studies, self.record.address)
             self._claim(studies)
             known_empty = self.record.is_empty  # after claiming: another driver may just have finished
@@ -103,14 +103,14 @@ class Execution:
                 self.progress.stage("all of it is in the record already, --fresh runs it again")
         self._deliver_rest()
         self.progress.finish()
-        return [[self.searched.get(study.identity, study) for study in some] for some in planned]
+        return [[self.searched.get(study.study_id, study) for study in some] for some in planned]
 
     def _claim(self, studies: list[Study]) -> None:
         """Have the studies to ourselves; where another driver is at one, wait for it to finish or to die."""
-        for study in sorted(studies, key=lambda study: study.identity):
-            if not self.claims.take(study.identity, wait=False):
-                self.progress.stage(f"another run works on {study.label} on {study.setting}: waiting for it")
-                self.claims.take(study.identity, wait=True)
+        for study in sorted(studies, key=lambda study: study.study_id):
+            if not self.claims.take(study.study_id, wait=False):
+                self.progress.stage(f"another run works on {study.label} on {study.dataset_id}: waiting for it")
+                self.claims.take(study.study_id, wait=True)
 
     def _pending(self, studies: list[Study], opening: Future[Any], known_empty: bool) -> list[Study]:
         """The studies that have to be run; of the others, what is not in the record yet is delivered."""
@@ -130,12 +130,12 @@ class Execution:
         if not known_empty:
             concluded |= self.record.finished(studies)
         for study in studies:
-            if study.identity in concluded:
+            if study.study_id in concluded:
                 PackStore(self.directory, study).discard()  # a driver may have died just before
-                self.claims.release(study.identity)
-        own = {study.identity for study in studies}
+                self.claims.release(study.study_id)
+        own = {study.study_id for study in studies}
         self.failures |= {one.title: one.error for one in parcels if one.error and one.study in own}
-        return [study for study in studies if study.identity not in concluded]
+        return [study for study in studies if study.study_id not in concluded]
 
     def _search(self, studies: list[Study], opening: Future[Any]) -> None:
         """Run the packs that are not finished yet; conclude each study when its last pack is there."""
@@ -144,20 +144,20 @@ class Execution:
 
         self.started = time.time()
 
-        stores = {study.identity: PackStore(self.directory, study) for study in studies}
-        by_identity = {study.identity: study for study in studies}
+        stores = {study.study_id: PackStore(self.directory, study) for study in studies}
+        by_id = {study.study_id: study for study in studies}
         if self.fresh:
             for store in stores.values():
                 store.discard()
-        results = {study.identity: stores[study.identity].load() for study in studies}
+        results = {study.study_id: stores[study.study_id].load() for study in studies}
         jobs = [
             Job(pack, study.method, study.setup, {seed: study.search_data(seed) for seed in pack.seeds})
             for study in studies
             if study.budget.drawn_up_front
             for pack in study.packs
-            if pack.index not in results[study.identity]
+            if pack.index not in results[study.study_id]
         ]
-        finished = [pack for study in studies for pack in study.packs if pack.index in results[study.identity]]
+        finished = [pack for study in studies for pack in study.packs if pack.index in results[study.study_id]]
         self.progress.begin(sum(study.trainings for study in studies), sum(len(pack.trials) for pack in finished))
         saved, total = len(finished), sum(len(study.packs) for study in studies)
         unwritable: list[OSError] = []
@@ -167,16 +167,16 @@ class Execution:
             executor.submit(importlib.import_module, "torch")  # takes a second, and is needed to conclude
 
             def conclude_if_whole(study: Study) -> None:
-                if study.budget.drawn_up_front and len(results[study.identity]) == len(study.packs):
+                if study.budget.drawn_up_front and len(results[study.study_id]) == len(study.packs):
                     begin_to_conclude(study)
 
             def begin_to_conclude(study: Study) -> None:
-                packs = results.pop(study.identity)
-                concluding.append(executor.submit(self._conclude, study, packs, stores[study.identity], opening))
+                packs = results.pop(study.study_id)
+                concluding.append(executor.submit(self._conclude, study, packs, stores[study.study_id], opening))
 
             def on_result(pack: Pack, result: PackResult) -> None:
                 nonlocal saved
-                study = by_identity[pack.study]
+                study = by_id[pack.study]
                 try:
                     results[pack.study][pack.index] = stores[pack.study].save(pack, result)
                 except OSError as error:
@@ -191,14 +191,14 @@ class Execution:
                 conclude_if_whole(study)
             try:
                 if jobs:
-                    run_jobs(jobs, self.workers, on_result)
+                    run_jobs(jobs, self.resources, on_result)
                 for study in studies:
                     if not study.budget.drawn_up_front:  # one after another: each has the cluster for its time
-                        found = results[study.identity]
-                        search_study(study, found, self.workers, on_result)
+                        found = results[study.study_id]
+                        search_study(study, found, self.resources, on_result)
                         tried = tuple(found[index].hparams or {} for index in sorted(found))
-                        self.searched[study.identity] = replace(study, tried=tried)
-                        begin_to_conclude(self.searched[study.identity])
+                        self.searched[study.study_id] = replace(study, tried=tried)
+                        begin_to_conclude(self.searched[study.study_id])
                 self._saved = f"All {total} packs are saved"
                 self.progress.end()
                 wait(concluding)

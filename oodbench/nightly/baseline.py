@@ -22,7 +22,7 @@ FILE = "nightly.json"
 class StudyState:
     """How a study ended."""
 
-    setting: str
+    dataset_id: str
     method: str
     failed_trainings: int
     failure: str = ""  # why it has no result
@@ -49,7 +49,7 @@ def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], 
         machine=machine,
         speed=dict(speed),
         studies=[
-            StudyState(board.setting, row.label, row.failed_trainings, row.failure)
+            StudyState(board.dataset_id, row.label, row.failed_trainings, row.failure)
             for board in boards
             for row in board.rows
         ],

@@ -91,11 +91,11 @@ def judge(before: Night, now: Night, accept: str) -> Judgement:
 def _in_numbers(
     comparison: Comparison, before: Night, now: Night, same_machine: bool, remedy: str
 ) -> Iterator[Finding]:
-    found = {(one.setting, one.method): one for one in now.studies}
-    tables = [{(one.setting, one.method): one for one in night.scores} for night in (before, now)]
+    found = {(one.dataset_id, one.method): one for one in now.studies}
+    tables = [{(one.dataset_id, one.method): one for one in night.scores} for night in (before, now)]
     for row in comparison.rows:
-        key = row.setting, row.method
-        where = f"{row.method} on {row.setting}"
+        key = row.dataset_id, row.method
+        where = f"{row.method} on {row.dataset_id}"
         if row.verdict == "worse" and (same_machine or _relative(row) > RELEVANT):
             yield Finding("worse", where, f"has {_change(row)}", f"{_how_sure(row)} {remedy}")
         elif row.verdict == "not comparable":
@@ -114,10 +114,10 @@ def _in_numbers(
 
 
 def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
-    known = {(one.setting, one.method): one for one in before.studies}
+    known = {(one.dataset_id, one.method): one for one in before.studies}
     for study in now.studies:
-        where = f"{study.method} on {study.setting}"
-        earlier = known.get((study.setting, study.method), StudyState(study.setting, study.method, 0))
+        where = f"{study.method} on {study.dataset_id}"
+        earlier = known.get((study.dataset_id, study.method), StudyState(study.dataset_id, study.method, 0))
         if study.failure and not earlier.failure:
             yield Finding("failed", where, "has no result", f"{_one_line(study.failure)} {remedy}")
         elif study.failed_trainings > earlier.failed_trainings:

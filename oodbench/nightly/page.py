@@ -58,7 +58,7 @@ def _results(judgement: Judgement) -> ReportTable:
     found, found_about = judgement.comparison, {finding.about for finding in judgement.findings}
     rows = [
         ReportRow(
-            f"{row.method} on {row.setting}",
+            f"{row.method} on {row.dataset_id}",
             [
                 _number(row.a),
                 _number(row.b),
@@ -68,7 +68,7 @@ def _results(judgement: Judgement) -> ReportTable:
                 str(row.units or NOT_SAID),
                 f"{row.verdict}: {row.reason}" if row.reason else row.verdict,
             ],
-            f"{row.method} on {row.setting}" in found_about,
+            f"{row.method} on {row.dataset_id}" in found_about,
         )
         for row in found.rows
     ]

@@ -28,13 +28,13 @@ class Preset:
     """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them.
 
     Examples:
-        >>> presets = {"released": Preset("The authors' code.", fix={"penalty": 10.0}, training={"steps": 300})}
+        >>> presets = {"released": Preset("The authors' code.", fix={"penalty": 10.0}, recipe={"steps": 300})}
     """
 
     about: str
     fix: Mapping[str, Fixed] = field(default_factory=dict)
     model: Model | None = None  # instead of the dataset's
-    training: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Method:

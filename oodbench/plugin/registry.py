@@ -131,7 +131,7 @@ def _preset_fault(owner: str, name: Any, preset: Any, space: Space) -> str | Non
     try:
         for key, value in preset.fix.items():
             parse_fixed(space, key, value, "its method")
-        configure(Recipe, preset.training, "training")
+        configure(Recipe, preset.recipe, "recipe")
     except InvalidSetting as error:
         return f"{where} does not fit: {' '.join(str(error).split())}".rstrip(".")
     return None

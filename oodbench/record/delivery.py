@@ -27,7 +27,7 @@ def deliver(record: Record, parcel: Parcel, go_on: Callable[[], None] = lambda: 
     record.check_reachable()
     _ = record.client  # opening the embedded database takes the lock, too
     with record.alone():
-        experiment = record.ensure_experiment(parcel.setting, parcel.experiment_tags)
+        experiment = record.ensure_experiment(parcel.dataset_id, parcel.experiment_tags)
         parent = _open_parent(record, parcel, experiment)
         if parent is None:
             return
@@ -116,7 +116,7 @@ class Delivery:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         parcel = self.parcel
-        named = {"method": parcel.label, "setting": parcel.setting, "study": parcel.study}
+        named = {"method": parcel.label, "dataset_id": parcel.dataset_id, "study": parcel.study}
         return named | {"record": self.record, "delivered": not self.reason, "reason": self.reason}
 
 

@@ -67,7 +67,7 @@ def study_params(outcome: Outcome) -> dict[str, Any]:
     params |= {f"fixed.{key}": fixed_text(value) for key, value in study.fixed.items()}
     params |= {"model": study.setup.model.name}
     params |= {f"model.{key}": value for key, value in as_dict(study.setup.model).items()}
-    params |= {f"training.{key}": value for key, value in as_dict(study.setup.recipe).items()}
+    params |= {f"recipe.{key}": value for key, value in as_dict(study.setup.recipe).items()}
     params |= {"trials_granted": study.budget.trials}
     params |= {"trials": outcome.ledger["trials"], "seeds": study.budget.seeds, "seed": study.budget.seed}
     params |= {key: outcome.ledger[key] for key in ("search", "scheduler", "budget_seconds", "complete_trials")}
@@ -89,8 +89,8 @@ def study_tags(outcome: Outcome) -> dict[str, Any]:
         "oodbench.dataset": study.dataset_name,
         "oodbench.label": study.label,
         "oodbench.task": study.dataset.task,
-        "oodbench.search": study.search_identity,
-        "oodbench.fingerprint": study.training.fingerprint,
+        "oodbench.search": study.search_id,
+        "oodbench.fingerprint": study.data.fingerprint,
         "oodbench.information": ", ".join(study.information),
         "oodbench.notice": study.dataset.notice,
         "oodbench.command": command_for(study),
@@ -146,7 +146,7 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
     for name, content in documents.items():
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2, default=str))
     study = outcome.study
-    features = study.training.train[study.seeds[0]][0].x.shape[1]
+    features = study.data.train[study.seeds[0]][0].x.shape[1]
     for seed, model in outcome.kept_models.items():
         write_model(model, folder / "models" / f"seed-{seed}", study.dataset.task, study.dataset.columns, features)
 

@@ -18,7 +18,7 @@ def data_inputs(outcome: Outcome) -> list[DataInput]:
     The digest of the training data is the study's fingerprint, which is of training and validation data together.
     """
     study = outcome.study
-    data, first = study.training, study.seeds[0]
+    data, first = study.data, study.seeds[0]
     inputs = [
         _input(outcome, "training", data.fingerprint, {one.name: len(one) for one in data.train[first]}),
         _input(
@@ -39,7 +39,7 @@ def _input(outcome: Outcome, context: str, digest: str, rows: Mapping[str, int])
     columns = study.dataset.columns
     target = {"type": "long" if study.dataset.task == "classification" else "double", "name": TARGET, "required": True}
     return DataInput(
-        name=study.setting,
+        name=study.dataset_id,
         digest=digest,
         context=context,
         schema=json.dumps({"mlflow_colspec": [*feature_columns(columns), target]}) if columns else "",

@@ -39,8 +39,8 @@ def study_note(outcome: Outcome, metrics: Mapping[str, float]) -> str:
     """What it is, what came out, how to do it again, how to load a model. Markdown."""
     study, budget = outcome.study, outcome.study.budget
     parts = [
-        f"**{study.label}** on **{study.setting}**: {len(study.configurations)} configurations × {budget.seeds} seeds, "
-        f"chosen by `{study.selector}` ({SELECTORS[study.selector]})."
+        f"**{study.label}** on **{study.dataset_id}**: {len(study.configurations)} configurations × "
+        f"{budget.seeds} seeds, chosen by `{study.selector}` ({SELECTORS[study.selector]})."
     ]
     parts += [f"*{study.dataset.notice}*"] if study.dataset.notice else []
     if outcome.selection:
@@ -94,7 +94,7 @@ def _kept(outcome: Outcome) -> str:
 def experiment_tags(study: Study) -> dict[str, str]:
     """What the experiment of a dataset setting says: it is about all studies on it."""
     dataset = study.dataset
-    parts = [f"Studies on **{study.setting}**: a run per study, and in it a run per configuration that was tried."]
+    parts = [f"Studies on **{study.dataset_id}**: a run per study, and in it a run per configuration that was tried."]
     parts += [f"*{dataset.notice}*"] if dataset.notice else []
     parts.append(
         "Under *Views*: `methods` (test errors, choices, costs) and `configurations` (validation errors). Smaller "

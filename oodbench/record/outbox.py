@@ -43,8 +43,8 @@ class Outbox:
     def put(self, outcome: Outcome, destination: str, fresh: bool) -> Parcel:
         """All of it on disk, or nothing."""
         study = outcome.study
-        id = f"{study.identity}-{uuid.uuid4().hex[:8]}"
-        partial = study_folder(self.directory, study.identity) / "parcel"
+        id = f"{study.study_id}-{uuid.uuid4().hex[:8]}"
+        partial = study_folder(self.directory, study.study_id) / "parcel"
         shutil.rmtree(partial, ignore_errors=True)
         parcel = _describe(outcome, id, destination, fresh, self.folder / id)
         try:
@@ -77,12 +77,12 @@ def _describe(outcome: Outcome, id: str, destination: str, fresh: bool, folder: 
     study = outcome.study
     chosen = outcome.selection.configuration if outcome.selection else None
     metrics = study_metrics(outcome)
-    tags = {"oodbench.kind": "study", "oodbench.study": study.identity, "oodbench.parcel": id}
+    tags = {"oodbench.kind": "study", "oodbench.study": study.study_id, "oodbench.parcel": id}
     return Parcel(
         id=id,
-        study=study.identity,
+        study=study.study_id,
         label=study.label,
-        setting=study.setting,
+        dataset_id=study.dataset_id,
         destination=destination,
         fresh=fresh,
         started=int(outcome.started * 1000),

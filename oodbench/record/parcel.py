@@ -35,7 +35,7 @@ class Parcel:
     id: str  # tells this conclusion from every other, also from another of the same study
     study: str  # its identity
     label: str
-    setting: str
+    dataset_id: str
     destination: str  # the record it is for, without credentials; empty for the embedded one
     fresh: bool  # whether it is wanted beside an equal study in the record
     started: int  # milliseconds since the epoch
@@ -54,4 +54,4 @@ class Parcel:
 
     @property
     def title(self) -> str:
-        return f"{self.label} on {self.setting}"
+        return f"{self.label} on {self.dataset_id}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.errors import Unreachable, UserError
-from oodbench.study.plan import dataset_setting
+from oodbench.study.plan import dataset_id_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,17 +26,17 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
     """Serve until interrupted."""
     from oodbench.record.tracking import Record
 
-    setting = dataset_setting(dataset, settings) if dataset else None
+    dataset_id = dataset_id_of(dataset, settings) if dataset else None
     record = Record(None, directory)
     if record.is_empty:
         raise UserError(f"there is no record in {directory}.\nRun something first, or name its --directory.")
-    recorded = record.settings()
-    if not recorded or (setting and setting not in recorded):
+    recorded = record.dataset_ids()
+    if not recorded or (dataset_id and dataset_id not in recorded):
         raise UserError(
-            f"there are no studies on {setting or 'any dataset'} in {directory}.\n"
+            f"there are no studies on {dataset_id or 'any dataset'} in {directory}.\n"
             f"There are some on: {', '.join(recorded) or 'none'}."
         )
-    experiment = record.experiment_id(setting or recorded[0]) or ""
+    experiment = record.experiment_id(dataset_id or recorded[0]) or ""
     if not _is_free(port):
         raise Unreachable(f"port {port} is taken.\nChoose another with --port.")
     server = subprocess.Popen(

@@ -70,4 +70,4 @@ def _recorded(record: Record, name: str) -> list[Scores]:
                 f"{name!r} is no file or folder, no REVISION:PATH in git, and no label or run id in {record.address}.\n"
                 "`oodbench leaderboard DATASET --json` names labels and runs."
             ) from None
-    return scores_of(compile_leaderboard(setting, [study]) for setting, study in found)
+    return scores_of(compile_leaderboard(dataset_id, [study]) for dataset_id, study in found)

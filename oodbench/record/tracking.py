@@ -138,8 +138,8 @@ class Record:
         with FileLock(self.directory / "mlflow.lock"):
             yield
 
-    def experiment_id(self, setting: str) -> str | None:
-        experiment = self.ask(self.client.get_experiment_by_name, setting)
+    def experiment_id(self, dataset_id: str) -> str | None:
+        experiment = self.ask(self.client.get_experiment_by_name, dataset_id)
         if experiment is None:
             return None
         if experiment.lifecycle_stage == "deleted":  # through the page; its name stays taken
@@ -148,20 +148,20 @@ class Record:
 
     def finished(self, studies: Sequence[Study]) -> set[str]:
         """Those of the studies that are in the record, whole, by identity."""
-        wanted = {study.identity for study in studies}
-        found = {self.experiment_id(setting) for setting in dict.fromkeys(study.setting for study in studies)}
+        wanted = {study.study_id for study in studies}
+        found = {self.experiment_id(dataset_id) for dataset_id in dict.fromkeys(study.dataset_id for study in studies)}
         runs = self.search(
             [one for one in found if one], "tags.`oodbench.kind` = 'study' AND attributes.status = 'FINISHED'"
         )
         return wanted & {run.data.tags["oodbench.study"] for run in runs}
 
-    def studies(self, setting: str, trials: int | None = None, seeds: int | None = None) -> list[StudyRecord]:
+    def studies(self, dataset_id: str, trials: int | None = None, seeds: int | None = None) -> list[StudyRecord]:
         """The concluded studies on a dataset setting, with this budget if one is named, of each label the newest, and
         then the repeats of these."""
         wanted = {"trials_granted": trials, "seeds": seeds}
         runs = [
             run
-            for run in self._concluded(setting)
+            for run in self._concluded(dataset_id)
             if all(value is None or run.data.params.get(name) == str(value) for name, value in wanted.items())
         ]
         newest = {run.data.tags["oodbench.label"]: run for run in runs if REPEAT_OF not in run.data.tags}
@@ -178,14 +178,14 @@ class Record:
         try:
             newest = {
                 run.data.tags["oodbench.study"]: run
-                for setting in dict.fromkeys(study.setting for study in studies)
-                for run in self._concluded(setting)
+                for dataset_id in dict.fromkeys(study.dataset_id for study in studies)
+                for run in self._concluded(dataset_id)
             }
-            found |= {one.identity: self._read(newest[one.identity]) for one in studies if one.identity in newest}
+            found |= {one.study_id: self._read(newest[one.study_id]) for one in studies if one.study_id in newest}
         except TrackingFailed:
             if not found:
                 raise
-        return [replace(found[study.identity], label=study.label) for study in studies if study.identity in found]
+        return [replace(found[study.study_id], label=study.label) for study in studies if study.study_id in found]
 
     def keep(self, parcel: Parcel) -> None:
         """Remember a study that this run concluded."""
@@ -194,9 +194,9 @@ class Record:
         results = None if parcel.error else pd.read_parquet(parcel.artifacts / "results.parquet")
         self.kept[parcel.study] = read_study("", parcel.parent, parcel.concluded, results)
 
-    def _concluded(self, setting: str) -> list[Any]:
+    def _concluded(self, dataset_id: str) -> list[Any]:
         """Parent runs, the newest last."""
-        experiment = self.experiment_id(setting)
+        experiment = self.experiment_id(dataset_id)
         if experiment is None:
             return []
         runs = self.search([experiment], "tags.`oodbench.kind` = 'study' AND attributes.status != 'RUNNING'")
@@ -222,12 +222,12 @@ class Record:
     def labelled(self, label: str) -> list[tuple[str, StudyRecord]]:
         """The newest study with that label on every dataset setting that has one."""
         newest = {
-            setting: run
-            for setting in self.settings()
-            for run in self._concluded(setting)
+            dataset_id: run
+            for dataset_id in self.dataset_ids()
+            for run in self._concluded(dataset_id)
             if run.data.tags["oodbench.label"] == label and REPEAT_OF not in run.data.tags
         }
-        return [(setting, self._read(run)) for setting, run in newest.items()]
+        return [(dataset_id, self._read(run)) for dataset_id, run in newest.items()]
 
     def document(self, run_id: str, name: str) -> Any:
         """A JSON artifact of a run, or None where the run has no such artifact."""
@@ -236,7 +236,7 @@ class Record:
         with tempfile.TemporaryDirectory() as folder:
             return json.loads(Path(self.ask(self.client.download_artifacts, run_id, name, folder)).read_text())
 
-    def settings(self) -> list[str]:
+    def dataset_ids(self) -> list[str]:
         """The dataset settings that have studies."""
         found = self.ask(self.client.search_experiments, filter_string="tags.`oodbench.dataset` != ''")
         return [experiment.name for experiment in found]
@@ -247,15 +247,15 @@ class Record:
         view = f"&viewStateShareKey={METHODS_VIEW}" if has_view else ""
         return f"#/experiments/{experiment}/runs?workflowType=machine_learning{view}"
 
-    def ensure_experiment(self, setting: str, tags: Mapping[str, str]) -> str:
-        found = self.experiment_id(setting)
+    def ensure_experiment(self, dataset_id: str, tags: Mapping[str, str]) -> str:
+        found = self.experiment_id(dataset_id)
         if found is not None:
             return found
         location = (self.directory / "artifacts").as_uri() if self.embedded else None
         try:
-            made = self.ask(self.client.create_experiment, setting, artifact_location=location, tags=dict(tags))
+            made = self.ask(self.client.create_experiment, dataset_id, artifact_location=location, tags=dict(tags))
         except TrackingFailed:  # another driver was faster
-            found = self.experiment_id(setting)
+            found = self.experiment_id(dataset_id)
             if found is None:
                 raise
             return found

@@ -22,7 +22,7 @@ def comparison_table(found: Comparison, a: str, b: str) -> Table:
         "by Holm over all that differ; better and worse are significant at 5 %."
     )
     table = Table(title=escape(f"A: {a}\nB: {b}"), title_justify="left", caption=caption, caption_justify="left")
-    for title in ("setting", "method"):
+    for title in ("dataset", "method"):
         table.add_column(title)
     for title in ("A", "B", "B − A", "95 % interval", "p", found.over):
         table.add_column(title, justify="right", no_wrap=True)
@@ -31,7 +31,7 @@ def comparison_table(found: Comparison, a: str, b: str) -> Table:
         color = COLORS.get(row.verdict)
         verdict = escape(f"{row.verdict}: {row.reason}" if row.reason else row.verdict)
         table.add_row(
-            escape(row.setting),
+            escape(row.dataset_id),
             escape(row.method),
             *(_number(value, "") for value in (row.a, row.b)),
             _number(row.difference, "+"),

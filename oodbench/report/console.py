@@ -27,7 +27,7 @@ class ConsoleProgress(Progress):
         first = studies[0]
         trials = sorted({study.budget.trials for study in studies})
         methods = ", ".join(dict.fromkeys(study.label for study in studies))
-        settings = ", ".join(dict.fromkeys(study.setting for study in studies))
+        settings = ", ".join(dict.fromkeys(study.dataset_id for study in studies))
         self.console.print(f"methods   {escape(methods)}", highlight=False)
         self.console.print(f"datasets  {escape(settings)}", highlight=False)
         for notice in dict.fromkeys(study.dataset.notice for study in studies if study.dataset.notice):

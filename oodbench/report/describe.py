@@ -65,7 +65,7 @@ def _method(name: str) -> dict[str, Any]:
                 "about": preset.about,
                 "fix": " ".join(f"{one}={fixed_text(value)}" for one, value in preset.fix.items()),
                 "model": _with_settings(preset.model.name, preset.model) if preset.model else "",
-                "training": " ".join(f"{one}={value}" for one, value in preset.training.items()),
+                "recipe": " ".join(f"{one}={value}" for one, value in preset.recipe.items()),
             }
             for key, preset in cls.presets.items()
         ],
@@ -81,7 +81,7 @@ def _dataset(name: str) -> dict[str, Any]:
         "about": inspect.getdoc(cls) or "",
         "task": "as its settings say" if isinstance(cls.task, property) else cls.task,
         "model": _with_settings(cls.model.name, cls.model),
-        "training": _with_settings("", cls.recipe),
+        "recipe": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
         "settings": [dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)],
     }

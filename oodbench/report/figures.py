@@ -30,7 +30,7 @@ MOST_PANELS = 2  # beside each other
 class Scores:
     """Of each method and test environment the mean over seeds, of the chosen configuration."""
 
-    setting: str
+    dataset_id: str
     task: Task
     frame: pd.DataFrame  # method, environment, error; accuracy and f1 for classes
     trained: tuple[str, ...]  # environments that were trained on
@@ -49,10 +49,12 @@ class Scores:
         return self.frame[self.frame["method"] == method]
 
 
-def write_figures(setting: str, records: Sequence[StudyRecord], folder: str | Path, format: str = "svg") -> list[Path]:
+def write_figures(
+    dataset_id: str, records: Sequence[StudyRecord], folder: str | Path, format: str = "svg"
+) -> list[Path]:
     """The figures that these studies on a dataset setting allow, into a folder. The same record, the same bytes."""
     check_format(format)
-    scores = gather(setting, records)
+    scores = gather(dataset_id, records)
     with style():
         contents = {f"{name}.{format}": as_bytes(draw(scores), format) for name, draw in drawings_of(scores).items()}
     try:
@@ -78,7 +80,7 @@ def drawings_of(scores: Scores) -> dict[str, Callable[[Scores], Figure]]:
     return drawings
 
 
-def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
+def gather(dataset_id: str, records: Sequence[StudyRecord]) -> Scores:
     import pandas as pd
 
     records = sorted((one for one in records if not one.repeat_of), key=lambda record: record.label)
@@ -91,16 +93,16 @@ def gather(setting: str, records: Sequence[StudyRecord]) -> Scores:
         frames.append(test[["error", "accuracy", "f1"]].mean().reset_index().assign(method=record.label))
         trained |= dict.fromkeys(chosen.loc[chosen["part"] == "train", "environment"])
     if not frames:
-        raise UserError(f"no study on {setting!r} has a result to draw.\n`oodbench leaderboard` says why.")
+        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` says why.")
     frame = pd.concat(frames, ignore_index=True)
     if frame["environment"].nunique() < 2:
         raise UserError(
-            f"{setting!r} has one test environment, and the figures compare several.\n"
+            f"{dataset_id!r} has one test environment, and the figures compare several.\n"
             "`oodbench leaderboard` shows its results."
         )
     seeds = sorted({record.seeds for record in records if record.results is not None})
     return Scores(
-        setting,
+        dataset_id,
         records[0].task,
         frame,
         tuple(trained),
@@ -223,7 +225,7 @@ def _title(figure: Figure, scores: Scores, about: str) -> None:
     """What data it is, then how to read it."""
     per_line = int(figure.get_figwidth() * 15)
     environments = scores.frame["environment"].nunique()
-    lines = textwrap.wrap(scores.setting, per_line)
+    lines = textwrap.wrap(scores.dataset_id, per_line)
     notes = f"{environments} test environments, means over {scores.seeds} seeds; {about}"
     if scores.without:
         notes += f"; without a result: {', '.join(scores.without)}"

@@ -21,17 +21,22 @@ def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
     titles = _titles(boards)
     # only a wide table is scaled, for others would be blown up
     scale = r"\resizebox{\textwidth}{!}{%" if len(titles) > 4 else "{%"
-    lines = [NEEDS, r"\begin{table}[htbp]", r"  \centering", f"  \\caption{{{escape(caption or boards[0].setting)}}}"]
+    lines = [
+        NEEDS,
+        r"\begin{table}[htbp]",
+        r"  \centering",
+        f"  \\caption{{{escape(caption or boards[0].dataset_id)}}}",
+    ]
     lines += [f"  {scale}", f"  \\begin{{tabular}}{{l{'c' * (len(titles) - 1)}}}", r"    \toprule", _line(titles)]
     for board in boards:
         lines.append(r"    \midrule")
         if len(boards) > 1:
-            lines += [_line([f"\\multicolumn{{{len(titles)}}}{{l}}{{\\emph{{{escape(board.setting)}}}}}"])]
+            lines += [_line([f"\\multicolumn{{{len(titles)}}}{{l}}{{\\emph{{{escape(board.dataset_id)}}}}}"])]
         lines += [_line(_texts(boards, board, row)) for row in board.rows]
     lines += [r"    \bottomrule", r"  \end{tabular}}", ""]
     below = [max((legend(board) for board in boards), key=len).replace(" (★)", "")]
     below += [
-        f"{board.setting}: {note}." if len(boards) > 1 else f"{note}." for board in boards for note in notes(board)
+        f"{board.dataset_id}: {note}." if len(boards) > 1 else f"{note}." for board in boards for note in notes(board)
     ]
     return "\n".join([*lines, f"  \\par\\smallskip\\footnotesize {escape(' '.join(below))}", r"\end{table}"])
 

@@ -127,7 +127,9 @@ def _show(chapters: Sequence[Chapter]) -> list[ChapterShown]:
 
 
 def _section(id: str, board: Leaderboard, environments: bool) -> Section:
-    drawings = [_drawing(f"{id}-{name}", name, figure, board.setting) for name, figure in _figures(board, environments)]
+    drawings = [
+        _drawing(f"{id}-{name}", name, figure, board.dataset_id) for name, figure in _figures(board, environments)
+    ]
     return Section(id, sheet_of(board, looks_on(board)), drawings)
 
 
@@ -136,7 +138,7 @@ def _figures(board: Leaderboard, environments: bool) -> Iterator[tuple[str, Figu
     records, looks = records_shown(board), looks_on(board)
     tested = {name for one in records if one.results is not None for name in cells_of(one.results, "error").columns}
     if environments and len(tested) > 1:
-        scores = gather(board.setting, records)
+        scores = gather(board.dataset_id, records)
         for name, draw in drawings_of(scores).items():
             yield name, draw(scores)
     for name, figure in (("time", draw_time(board, looks)), ("search", draw_search(records, looks))):

@@ -69,7 +69,7 @@ class Plain:
 class Sheet:
     """All tables of a leaderboard."""
 
-    setting: str
+    dataset_id: str
     notices: tuple[str, ...]
     titles: list[str]
     words: tuple[str, ...]
@@ -100,7 +100,7 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
         for row in board.rows
     ]
     return Sheet(
-        board.setting,
+        board.dataset_id,
         board.notices,
         titles,
         WORDS,

@@ -67,7 +67,7 @@ def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
     for number, (leaderboard, records) in enumerate(zip(board.leaderboards, board.found, strict=True), start=1):
         if any(record.results is not None for record in records):
             own = folder / str(number) if len(board.leaderboards) > 1 else folder
-            written += write_figures(leaderboard.setting, records, own)
+            written += write_figures(leaderboard.dataset_id, records, own)
     return written
 
 
@@ -82,7 +82,7 @@ def print_boards(boards: Sequence[BoardResult], console: Console) -> None:
                 console.print(rich_table(leaderboard))
         else:
             titles, rows = _curve_table(board)
-            table = Table(title=escape(board.leaderboards[0].setting), title_justify="left")
+            table = Table(title=escape(board.leaderboards[0].dataset_id), title_justify="left")
             for title in titles:
                 table.add_column(title, justify="right", no_wrap=True)
             for row in rows:
@@ -102,7 +102,7 @@ def _markdown(board: BoardResult, figures: list[Path]) -> str:
             lines += ["", f"![{figure.stem}]({figure.as_posix()})"]
     else:
         titles, rows = _curve_table(board)
-        lines += [f"**{board.leaderboards[0].setting}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
+        lines += [f"**{board.leaderboards[0].dataset_id}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
         lines += [line(titles), line(["---:"] * len(titles)), *(line(row) for row in rows), ""]
         lines.append(
             f"value ± spread (sample std over seeds, the band of the figure); {_budget(board)} trials × seeds."
@@ -112,7 +112,7 @@ def _markdown(board: BoardResult, figures: list[Path]) -> str:
 
 def _notes(board: BoardResult) -> list[str]:
     """Why cells are empty."""
-    return [f"{leaderboard.setting}: {note}" for leaderboard in board.leaderboards for note in notes(leaderboard)]
+    return [f"{leaderboard.dataset_id}: {note}" for leaderboard in board.leaderboards for note in notes(leaderboard)]
 
 
 def _curve_table(board: BoardResult) -> tuple[list[str], list[list[str]]]:
@@ -138,7 +138,7 @@ def _frame(board: BoardResult) -> pd.DataFrame:
     frames = []
     for leaderboard in board.leaderboards:
         frame = leaderboard.frame()
-        frame.insert(0, "setting", leaderboard.setting)
+        frame.insert(0, "dataset_id", leaderboard.dataset_id)
         if board.board.curve is not None:
             frame["method"] = [point.method for point in board.points]
             frame.insert(2, board.board.curve.hyper_parameter, [point.at for point in board.points])
@@ -160,7 +160,7 @@ def _index(result: SuiteBoards) -> str:
             line(
                 [
                     board.board.title,
-                    "; ".join(leaderboard.setting for leaderboard in board.leaderboards),
+                    "; ".join(leaderboard.dataset_id for leaderboard in board.leaderboards),
                     f"{done} of {asked}" if done < asked else str(done),
                     _budget(board),
                     _span([record.concluded for record in board.records]),

@@ -55,7 +55,7 @@ def rich_table(board: Leaderboard) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(board.setting), title_justify="left", caption=legend(board), caption_justify="left")
+    table = Table(title=escape(board.dataset_id), title_justify="left", caption=legend(board), caption_justify="left")
     for title in titles_of(board):
         justify: Literal["left", "right"] = "left" if title in ("method", "told") else "right"
         table.add_column(title, justify=justify, no_wrap=title != "told")
@@ -70,7 +70,7 @@ def ledger_table(board: Leaderboard) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(f"{board.setting}: ledger"), title_justify="left")
+    table = Table(title=escape(f"{board.dataset_id}: ledger"), title_justify="left")
     table.add_column("method", no_wrap=True)
     for title in LEDGER:
         table.add_column(title, justify="right", no_wrap=True)
@@ -127,7 +127,7 @@ def markdown_report(board: Leaderboard, ledger: bool) -> str:
 
 def markdown_table(board: Leaderboard) -> str:
     titles = titles_of(board)
-    lines = [f"**{board.setting}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
+    lines = [f"**{board.dataset_id}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
     lines += [line(texts_of(board, row, "**{}**")) for row in board.rows]
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from oodbench.errors import Interrupted
 from oodbench.search.proposals import Clock, Proposals
 from oodbench.study.pack import Pack, PackResult
-from oodbench.study.resources import Workers
+from oodbench.study.resources import Resources
 
 if TYPE_CHECKING:
     from oodbench.study.study import Study
@@ -25,7 +25,7 @@ REDUCTION = 4  # one in so many goes on from a rung
 
 
 def search_study(
-    study: Study, done: Mapping[int, PackResult], workers: Workers, on_result: Callable[[Pack, PackResult], None]
+    study: Study, done: Mapping[int, PackResult], resources: Resources, on_result: Callable[[Pack, PackResult], None]
 ) -> None:
     """Search, from what an earlier run finished, and hand each configuration's result to `on_result`."""
     from ray.tune.schedulers import ASHAScheduler
@@ -41,15 +41,15 @@ def search_study(
             lost = PackResult.failed(study.budget.seeds, fault, study.setup.device)
             on_result(study.configuration_pack(index, hparams), replace(lost, hparams=hparams))
         return
-    resources = workers.resources(study.setup.device)
-    check_room(resources)
-    if workers.address is not None:
+    of_a_pack = resources.of_a_pack(study.setup.device)
+    check_room(of_a_pack)
+    if resources.address is not None:
         check_software([study.method])
     clock = Clock(study.budget.seconds, max((result.clock for result in done.values()), default=0.0))
     proposals = Proposals(study, done, clock)
     if proposals.over:
         return
-    queue = ConfigurationQueue(proposals, count_room(resources))
+    queue = ConfigurationQueue(proposals, count_room(of_a_pack))
     rungs = RUNGS if study.budget.scheduler == "asha" else RUNGS[-1:]
     newest: dict[int, PackResult] = {}  # configuration -> what its last rung came to
 
@@ -78,16 +78,16 @@ def search_study(
             return None
         return ASHAScheduler("rung", "score", "min", RUNGS[-1], RUNGS[0], REDUCTION)
 
-    seconds = math.inf if workers.trial_timeout is None else workers.trial_timeout * study.budget.seeds
+    seconds = math.inf if resources.trial_timeout is None else resources.trial_timeout * study.budget.seeds
     tune_all(
         train_configuration,
         {
             **ship_study(study),
             "rungs": rungs,
-            "threads": workers.threads,
+            "threads": resources.threads,
             "timed": seconds < math.inf or study.budget.seconds is not None,
         },
-        resources,
+        of_a_pack,
         Watch(note, give_up, lambda config: seconds, queue, clock.start, deliver),
         make_scheduler,
     )

@@ -29,7 +29,7 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 class PackStore:
     def __init__(self, directory: Path, study: Study) -> None:
-        self.folder = study_folder(directory, study.identity)
+        self.folder = study_folder(directory, study.study_id)
         self.study = study
 
     def save(self, pack: Pack, result: PackResult) -> PackResult:

@@ -61,7 +61,7 @@ def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], thre
 def ship_study(study: Study) -> dict[str, Any]:
     """A study as parameters of the trainable."""
     trained = (
-        study.identity,
+        study.study_id,
         study.method_name,
         study.method,
         study.setup,
@@ -80,7 +80,7 @@ def train_configuration(
 ) -> None:
     """The Tune trainable: one configuration on all seeds, with a report at each rung."""
     prepare(threads)
-    identity, name, method, setup, selector, seeds, repeat = cloudpickle.loads(study)
+    study_id, name, method, setup, selector, seeds, repeat = cloudpickle.loads(study)
     index, hparams = config["configuration"], config["hparams"]
     trials = tuple(Trial(index, hparams, seed, training_entropy(name, index, seed, repeat)) for seed in seeds)
     seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
@@ -90,7 +90,7 @@ def train_configuration(
             tune.report({"training": True, "score": math.nan, "rung": 0})
         steps = math.ceil(setup.recipe.steps * rung / rungs[-1])
         shorter = replace(setup, recipe=replace(setup.recipe, steps=steps))
-        result = run_configuration(method, Pack(identity, index, trials), seen, shorter)
+        result = run_configuration(method, Pack(study_id, index, trials), seen, shorter)
         result.gradient_steps += spent.gradient_steps
         result.row_visits += spent.row_visits
         result.seconds += spent.seconds

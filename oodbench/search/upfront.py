@@ -15,10 +15,10 @@ from typing import Any
 from oodbench.errors import Interrupted
 from oodbench.search.jobs import WHOLE, Job
 from oodbench.study.pack import Pack, PackResult
-from oodbench.study.resources import Workers
+from oodbench.study.resources import Resources
 
 
-def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, PackResult], None]) -> None:
+def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pack, PackResult], None]) -> None:
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     from oodbench.search.nodes import check_room, check_software
     from oodbench.search.queues import PackQueue
@@ -35,9 +35,9 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
     if not jobs:
         return
     device = "cuda" if any(job.setup.device == "cuda" for job in jobs) else "cpu"
-    resources = workers.resources(device)
-    check_room(resources)
-    if workers.address is not None:  # a cluster of our own has what we have
+    of_a_pack = resources.of_a_pack(device)
+    check_room(of_a_pack)
+    if resources.address is not None:  # a cluster of our own has what we have
         check_software(job.method for job in jobs)
     queue = PackQueue(range(len(jobs)))
     finished: set[int] = set()
@@ -70,12 +70,12 @@ def run_jobs(jobs: Sequence[Job], workers: Workers, on_result: Callable[[Pack, P
     def seconds(config: Mapping[str, Any]) -> float:
         """How long a worker may train: a pack as long as its trials one after another."""
         trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
-        return math.inf if workers.trial_timeout is None else workers.trial_timeout * trials
+        return math.inf if resources.trial_timeout is None else resources.trial_timeout * trials
 
     tune_all(
         train_pack,
-        {**ship(jobs), "threads": workers.threads, "timed": workers.trial_timeout is not None},
-        resources,
+        {**ship(jobs), "threads": resources.threads, "timed": resources.trial_timeout is not None},
+        of_a_pack,
         Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds, queue),
     )
     if len(finished) < len(jobs):

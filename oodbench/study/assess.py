@@ -81,8 +81,8 @@ def assess(
     alpha0 = told if 0 < told <= 0.5 else ALPHA0
     found, pooled = [], []
     for number, (seed, model) in enumerate(models.items()):
-        train = _some_rows(study, Environment.pooled("training", study.training.train[seed]))
-        validation = study.training.validation[seed]
+        train = _some_rows(study, Environment.pooled("training", study.data.train[seed]))
+        validation = study.data.validation[seed]
         together = Environment.pooled("validation", validation)
         look = partial(_look, study, model, seed, train, alpha0)
         pooled_look = look("pooled", _some_rows(study, together))

@@ -8,9 +8,9 @@ from pathlib import Path
 DIRECTORY = Path(".oodbench")
 
 
-def study_folder(directory: Path, identity: str) -> Path:
+def study_folder(directory: Path, study_id: str) -> Path:
     """Where the unfinished work of a study is; whoever writes there holds the study's lock."""
-    return directory / "studies" / identity
+    return directory / "studies" / study_id
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -19,7 +19,7 @@ from oodbench.settings.space import Fixed, parse_fixed
 from oodbench.study.budget import Budget
 from oodbench.study.data import SharedData
 from oodbench.study.selectors import check_selector
-from oodbench.study.study import ORACLE, Study, data_seeds, deviations, setting_name
+from oodbench.study.study import ORACLE, Study, data_seeds, deviations, name_dataset
 
 DEVICES = ("auto", "cpu", "cuda")
 SEARCHES = ("random", "optuna")
@@ -36,7 +36,7 @@ class Request:
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
     model_settings: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
     fix: Mapping[str, Any] = field(default_factory=dict)
     trials: int = 20
     seeds: int = 10
@@ -120,9 +120,9 @@ def plan(requests: Sequence[Request], device: str) -> list[list[Study]]:
     return [_studies(request, device, made) for request in requests]
 
 
-def dataset_setting(name: str, settings: Mapping[str, Any]) -> str:
+def dataset_id_of(name: str, settings: Mapping[str, Any]) -> str:
     """The name of a dataset setting, as studies on it are recorded."""
-    return setting_name(name, configure(find("dataset", name), settings, f"dataset {name!r}"))
+    return name_dataset(name, configure(find("dataset", name), settings, f"dataset {name!r}"))
 
 
 def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list[Study]:
@@ -145,7 +145,7 @@ def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list
                 setup=setup,
                 budget=budget,
                 selector=request.selector,
-                training=made[key],
+                data=made[key],
                 fixed=_parsed(asked, asked.preset.fix) | by_hand,
                 label=_label(asked, request, deviations(setup, usual, by_hand, budget, request.selector)),
             )
@@ -205,7 +205,7 @@ def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
 
 def _usual(dataset: Dataset, asked: _Asked, device: str) -> Setup:
     """The way of the dataset, or of the preset where it says otherwise."""
-    recipe = configure(Recipe, asked.preset.training, f"preset {asked.shown!r}", base=dataset.recipe)
+    recipe = configure(Recipe, asked.preset.recipe, f"preset {asked.shown!r}", base=dataset.recipe)
     return Setup(asked.preset.model or dataset.model, recipe, device)
 
 
@@ -214,9 +214,9 @@ def _setup(usual: Setup, request: Request, dataset: Dataset) -> Setup:
     if request.model is not None and request.model != model.name:
         model = FAMILIES[request.model]()
     model = configure(type(model), request.model_settings, f"model {model.name!r}", base=model)
-    recipe = configure(Recipe, request.training, "training", base=usual.recipe)
+    recipe = configure(Recipe, request.recipe, "recipe", base=usual.recipe)
     if dataset.task == "regression" and recipe.loss == "cross_entropy":
-        raise InvalidSetting("training: loss=cross_entropy is for classification.\nUse loss=squared or auto.")
+        raise InvalidSetting("recipe: loss=cross_entropy is for classification.\nUse loss=squared or auto.")
     return Setup(model, recipe, usual.device)
 
 

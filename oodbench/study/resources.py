@@ -11,7 +11,7 @@ GPU_SHARE = 0.25  # of a GPU for one pack, unless said otherwise
 
 
 @dataclass(frozen=True)
-class Workers:
+class Resources:
     """None of this changes what a study is: the same study may go on elsewhere."""
 
     address: str | None = None  # of a running Ray cluster; None starts one for the length of the run
@@ -37,7 +37,7 @@ class Workers:
         """Of torch, for one pack."""
         return max(1, math.floor(self.cpus_per_pack))
 
-    def resources(self, device: str) -> dict[str, float]:
+    def of_a_pack(self, device: str) -> dict[str, float]:
         """What a pack asks Ray for."""
         asked = {"CPU": float(self.cpus_per_pack)}
         if device.startswith("cuda"):

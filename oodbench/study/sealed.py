@@ -47,14 +47,14 @@ def open_test(
     fingerprints: list[str] = []
     for seed in study.seeds:
         test = list(study.dataset.test(seed))
-        fault = fault_in("test", test, study.dataset, study.training.train[seed][0].x.shape[1])
+        fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
         if fault:
             raise StudyFailed(fault)
         most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
         drawn[seed] = [environment.draw(most) for environment in test]
         fingerprints.append(fingerprint(test))
         models = [predictors[configuration, seed] for configuration in configurations]
-        for part, environments in (("train", study.training.train[seed]), ("test", test)):
+        for part, environments in (("train", study.data.train[seed]), ("test", test)):
             for environment in environments:
                 rows += _score_all(study, models, configurations, seed, part, environment)
     opening = Opening(

@@ -40,7 +40,7 @@ class Study:
     setup: Setup
     budget: Budget
     selector: str
-    training: SharedData
+    data: SharedData
     fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
     label: str = ""  # the row on a leaderboard
     tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
@@ -53,7 +53,7 @@ class Study:
                 f"method {self.method_name!r} does not do {task}, which {self.dataset_name!r} is.\n"
                 f"It does {', '.join(self.method.tasks)}."
             )
-        if "environments" in self.method.needs and not self.training.labelled:
+        if "environments" in self.method.needs and not self.data.labelled:
             raise MissingInformation(
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
                 f"training environment.\nChoose a dataset with several, or a method that needs none."
@@ -141,33 +141,33 @@ class Study:
             outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
             return self.method.pack_capacity(len(train), outputs, self.setup)
 
-        return divide(self.identity, trials, alike, capacity)
+        return divide(self.study_id, trials, alike, capacity)
 
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""
         entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
-        return Pack(self.identity, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
+        return Pack(self.study_id, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
 
     def search_data(self, seed: int) -> SearchData:
-        return self.training.for_search(seed, "environments" in self.method.needs)
+        return self.data.for_search(seed, "environments" in self.method.needs)
 
     @property
-    def setting(self) -> str:
+    def dataset_id(self) -> str:
         """The dataset with the settings that differ from its defaults."""
-        return setting_name(self.dataset_name, self.dataset)
+        return name_dataset(self.dataset_name, self.dataset)
 
     @cached_property
-    def identity(self) -> str:
+    def study_id(self) -> str:
         """Equal for equal work: the same command finds what an earlier one left."""
-        return hashlib.sha256(f"{self.search_identity} {self.selector}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.search_id} {self.selector}".encode()).hexdigest()[:16]
 
     @property
     def repeat_of(self) -> str:
         """The identity of the study whose search this one repeats."""
-        return replace(self, budget=replace(self.budget, repeat=0)).identity
+        return replace(self, budget=replace(self.budget, repeat=0)).study_id
 
     @cached_property
-    def search_identity(self) -> str:
+    def search_id(self) -> str:
         """Equal for equal trainings, however one of them is chosen."""
         described = [
             __version__,
@@ -176,7 +176,7 @@ class Study:
             self.dataset_name,
             as_dict(self.dataset),
             self.dataset.file_hash,
-            self.training.fingerprint,
+            self.data.fingerprint,
             self.setup.model.name,
             as_dict(self.setup.model),
             as_dict(self.setup.recipe),
@@ -192,7 +192,7 @@ def data_seeds(budget: Budget) -> list[int]:
     return [budget.seed + index for index in range(budget.seeds)]
 
 
-def setting_name(dataset_name: str, dataset: Dataset) -> str:
+def name_dataset(dataset_name: str, dataset: Dataset) -> str:
     name = f"{dataset_name}@{dataset.variant}" if dataset.variant else dataset_name
     return " ".join([name, *_assignments(changed(dataset))])
 

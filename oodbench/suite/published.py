@@ -19,7 +19,7 @@ COLUMNS = ("board", "setting", "method", "metric", "value", "spread")
 @dataclass(frozen=True)
 class Figure:
     board: str
-    setting: Mapping[str, str]
+    settings: Mapping[str, str]
     method: str
     metric: str
     published: Published
@@ -46,10 +46,10 @@ def _figure(row: Mapping[str, str], where: str) -> Figure:
             f"{where}: value and spread must be numbers, not {row['value']!r} and {row['spread']!r}."
         ) from None
     try:
-        setting = split_assignments(row["setting"].split(), "setting")
+        settings = split_assignments(row["setting"].split(), "setting")
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    return Figure(row["board"], setting, row["method"], row["metric"], published, where)
+    return Figure(row["board"], settings, row["method"], row["metric"], published, where)
 
 
 def check_figures(figures: Sequence[Figure], dataset: type[Dataset], settings: Sequence[Mapping[str, Any]]) -> None:
@@ -57,11 +57,11 @@ def check_figures(figures: Sequence[Figure], dataset: type[Dataset], settings: S
     have = [configure(dataset, some, "dataset") for some in settings]
     for figure in figures:
         try:
-            fits = configure(dataset, figure.setting, "setting") in have
+            fits = configure(dataset, figure.settings, "setting") in have
         except UserError as error:
             raise UserError(f"{figure.where}: {error}") from None
         if not fits:
-            text = " ".join(f"{name}={value}" for name, value in figure.setting.items())
+            text = " ".join(f"{name}={value}" for name, value in figure.settings.items())
             raise UserError(f"{figure.where}: board {figure.board!r} has no setting {text!r}.")
 
 
@@ -72,7 +72,7 @@ def stand_beside(
     known = {
         (figure.method, figure.metric): figure.published
         for figure in figures
-        if configure(type(dataset), figure.setting, "setting") == dataset
+        if configure(type(dataset), figure.settings, "setting") == dataset
     }
     rows = [
         replace(

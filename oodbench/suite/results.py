@@ -51,7 +51,7 @@ class BoardResult:
             | {"metrics": {metric: cell.as_dict() for metric, cell in point.cells.items()}}
             for point in self.points
         ]
-        return values | {"setting": self.leaderboards[0].setting, "curve": points}
+        return values | {"dataset_id": self.leaderboards[0].dataset_id, "curve": points}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +78,12 @@ def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed
         studies = [study for _, study in mine]
         found = [] if record.is_empty else record.records_of(studies)
         labels = [study.label for study in studies]
-        compiled = compile_leaderboard(studies[0].setting, found, labels, board.metrics, mixed=mixed)
+        compiled = compile_leaderboard(studies[0].dataset_id, found, labels, board.metrics, mixed=mixed)
         methods = {study.label: part.method for part, study in mine}
         compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
         rows = {row.label: row for row in compiled.rows}
         in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
-        leaderboards.append(replace(compiled, setting=board.setting(settings), rows=in_order))
+        leaderboards.append(replace(compiled, dataset_id=board.dataset_id(settings), rows=in_order))
         by_leaderboard.append(found)
         points += [
             Point(part.method, part.point, rows[study.label].cells) for part, study in mine if part.point is not None

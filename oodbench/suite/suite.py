@@ -23,7 +23,7 @@ class Way:
     preset: str = ""
     model: str | None = None
     model_settings: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
     fix: Mapping[str, Any] = field(default_factory=dict)
     trials: int | None = None
 
@@ -33,7 +33,7 @@ class Way:
             preset=other.preset or self.preset,
             model=other.model or self.model,
             model_settings={**self.model_settings, **other.model_settings},
-            training={**self.training, **other.training},
+            recipe={**self.recipe, **other.recipe},
             fix={**self.fix, **other.fix},
             trials=self.trials if other.trials is None else other.trials,
         )
@@ -78,7 +78,7 @@ class Board:
     published: tuple[Figure, ...] = ()
     figures: bool = False  # of the test environments
 
-    def setting(self, settings: Mapping[str, Any]) -> str:
+    def dataset_id(self, settings: Mapping[str, Any]) -> str:
         """The dataset with what the board varies, defaults included."""
         return " ".join([self.dataset, *(f"{name}={value}" for name, value in settings.items())])
 
@@ -226,7 +226,7 @@ def _part(
         settings=settings,
         model=way.model,
         model_settings=way.model_settings,
-        training=way.training,
+        recipe=way.recipe,
         fix=fix,
         trials=next(trials for trials in wanted if trials is not None),
         seeds=suite.seeds if overrides.seeds is None else overrides.seeds,

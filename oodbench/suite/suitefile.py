@@ -239,7 +239,7 @@ def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:
             preset=one.take("preset", str, ""),
             model=one.take("model", str, None),
             model_settings=one.take("model_settings", dict, {}),
-            training=one.take("training", dict, {}),
+            recipe=one.take("recipe", dict, {}),
             fix=one.take("fix", dict, {}),
             trials=one.positive("trials", None),
         )

@@ -23,13 +23,15 @@ Cli = Callable[..., Any]
 NOISE = np.random.default_rng(0).normal(0, 0.05, size=(3, 12, 4))  # [method, seed, environment]
 
 
-def scores(method: str, error: float, noise: int = 0, seeds: int = 12, setting: str = "data", **columns: Any) -> Scores:
+def scores(
+    method: str, error: float, noise: int = 0, seeds: int = 12, dataset_id: str = "data", **columns: Any
+) -> Scores:
     rows = [
         {"seed": seed, "environment": f"e{place}", "error": error + NOISE[noise, seed, place]} | columns
         for seed in range(seeds)
         for place in range(4)
     ]
-    return Scores(setting, method, "classification" if columns else "regression", pd.DataFrame(rows))
+    return Scores(dataset_id, method, "classification" if columns else "regression", pd.DataFrame(rows))
 
 
 def verdicts(a: list[Scores], b: list[Scores], **options: Any) -> dict[str, str]:
@@ -91,7 +93,7 @@ def test_what_cannot_be_compared() -> None:
         (elsewhere, "the test environments are not the same"),
         (later, "no seed in common"),
         (scores("x", 1.0, accuracy=0.5, f1=0.5), "regression in A and classification in B"),
-        (scores("x", 1.0, setting="data r=2"), "they share no method and setting"),
+        (scores("x", 1.0, dataset_id="data r=2"), "they share no method and setting"),
     ):
         with pytest.raises(UserError, match=expected):
             compare([a], [b])

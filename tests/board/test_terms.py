@@ -148,7 +148,7 @@ def recorded(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> Path
             trials=trials,
             seeds=2,
             directory=directory,
-            training={"steps": 20},
+            recipe={"steps": 20},
         )
     return directory
 

@@ -17,7 +17,7 @@ from oodbench.errors import UnknownName, UnusableData, UserError
 from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.settings.fields import configure
 from oodbench.study.data import SharedData
-from oodbench.study.study import setting_name
+from oodbench.study.study import name_dataset
 from oodbench_datasets.acs import pums
 from oodbench_datasets.acs.census import CODES, STATES, PersonFile
 from oodbench_datasets.acs.datasets import AcsEmployment, AcsIncome, AcsMobility, AcsPublicCoverage, AcsTravel
@@ -37,9 +37,9 @@ def test_the_stand_in_conforms_and_has_a_name_of_its_own(stand_in: None, data_di
     check_dataset(AcsTravel)
     dataset = AcsTravel()
     assert dataset.data == "synthetic"
-    assert setting_name("acs_travel", dataset) == "acs_travel@synthetic"
-    assert setting_name("acs_travel", AcsTravel(data="synthetic")) == "acs_travel@synthetic"
-    assert setting_name("acs_travel", AcsTravel(home="drop")) == "acs_travel@synthetic home=drop"
+    assert name_dataset("acs_travel", dataset) == "acs_travel@synthetic"
+    assert name_dataset("acs_travel", AcsTravel(data="synthetic")) == "acs_travel@synthetic"
+    assert name_dataset("acs_travel", AcsTravel(home="drop")) == "acs_travel@synthetic home=drop"
     assert "synthetic" in dataset.notice
     assert "`oodbench data fetch acs_travel`" in dataset.notice
 
@@ -47,7 +47,7 @@ def test_the_stand_in_conforms_and_has_a_name_of_its_own(stand_in: None, data_di
 def test_real_files_are_used_when_they_are_there(stand_in: None, states: None) -> None:
     dataset = AcsTravel(**SMALL)
     assert (dataset.data, dataset.variant, dataset.notice) == ("real", "", "")
-    assert setting_name("acs_travel", dataset) == "acs_travel target=RI train_rows=100"
+    assert name_dataset("acs_travel", dataset) == "acs_travel target=RI train_rows=100"
     assert AcsTravel(**SMALL, data="synthetic").variant == "synthetic"
     assert AcsTravel(target=("RI", "VT")).variant == "synthetic"  # one file is not there
     assert fingerprint(dataset.test(0)) != fingerprint(AcsTravel(**SMALL, data="synthetic").test(0))
@@ -216,12 +216,12 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
 
     progress = ConsoleProgress(Console(stderr=True, width=200))
     result = oodbench.run(
-        ["erm"], "acs_travel", settings={"target": "RI,VT", "train_rows": 200}, training={"steps": 20},
+        ["erm"], "acs_travel", settings={"target": "RI,VT", "train_rows": 200}, recipe={"steps": 20},
         trials=1, seeds=2, address=ray_address, directory=tmp_path / "record", progress=progress,
     )  # fmt: skip
     name = "acs_travel@synthetic target=RI,VT train_rows=200"
     board = result.leaderboard()
-    assert board.setting == name
+    assert board.dataset_id == name
     assert "synthetic" in board.notices[0]
     shown = capsys.readouterr().err
     assert f"datasets  {name}\n" in shown
@@ -229,7 +229,7 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
     print_board(board)
     assert "the rows are synthetic" in capsys.readouterr().out
     record = Record(None, tmp_path / "record")
-    assert record.settings() == [name]
+    assert record.dataset_ids() == [name]
     (run,) = record.client.search_runs([record.experiment_id(name)], "tags.`oodbench.kind` = 'study'")
     assert "the rows are synthetic" in run.data.tags["oodbench.notice"]
     assert set(result.results()["environment"]) == {"MA", "RI", "VT", "validation"}

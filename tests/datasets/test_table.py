@@ -86,7 +86,7 @@ def test_three_classes_from_the_command_line(cli: Cli, ray_address: str, csv: Pa
     done = cli("run", "-m", "irm", "-d", "table", *settings, *BUDGET, "--address", ray_address, *at(record), "--json")
     assert done.code == 0, done.err
     (board,) = done.json()
-    assert board["setting"] == "table path=people.csv target=level environment=state train=MA,NY drop=income"
+    assert board["dataset_id"] == "table path=people.csv target=level environment=state train=MA,NY drop=income"
     (row,) = board["rows"]
     assert row["information"] == "environments"
     assert 0 < row["metrics"]["mean_accuracy"]["value"] <= 1
@@ -96,7 +96,7 @@ def test_a_changed_test_environment_is_another_study(csv: Path, ray_address: str
     def run() -> tuple[str, float]:
         result = oodbench.run(
             "erm", "table", settings={"path": csv, "target": "income", "environment": "state", "train": "MA"},
-            trials=1, seeds=1, training={"steps": 20}, directory=record,
+            trials=1, seeds=1, recipe={"steps": 20}, directory=record,
         )  # fmt: skip
         (row,) = result.leaderboard().rows
         error = row.cells["mean_error"].value

@@ -95,7 +95,7 @@ def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled
 def test_what_a_lost_directory_left_open_is_removed(finished: oodbench.Result, tmp_path: Path) -> None:
     parcel = concluded(finished, tmp_path)
     record = Record(None, tmp_path)
-    experiment = record.ensure_experiment(parcel.setting, parcel.experiment_tags)
+    experiment = record.ensure_experiment(parcel.dataset_id, parcel.experiment_tags)
     record.create_run(experiment, "stray", {"oodbench.kind": "study", "oodbench.study": parcel.study}, 0)
     deliver(record, parcel)
     runs = all_runs(record)

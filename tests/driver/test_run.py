@@ -87,7 +87,7 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
         )
         tags, params = parent.data.tags, parent.data.params
         assert tags["oodbench.test_opened_before_selection"] == "false"
-        assert tags["oodbench.fingerprint"] == finished.studies[0].training.fingerprint
+        assert tags["oodbench.fingerprint"] == finished.studies[0].data.fingerprint
         assert {"oodbench.version.torch", "oodbench.version.ray", "oodbench.test_opened_at"} <= set(tags)
         assert {"chosen.learning_rate", "training.steps", "model", "trials", "dataset.majority"} <= set(params)
         assert parent.data.metrics["used/gradient_steps"] == 3 * 2 * 2000
@@ -115,7 +115,7 @@ def test_the_stability_of_the_chosen_models_is_recorded(finished: oodbench.Resul
     assert chosen["ods"].notna().equals(chosen["part"] == "test")
     assert others[["stability", "ods"]].isna().all(axis=None)
     test = chosen[(chosen["method"] == "erm") & (chosen["part"] == "test")].groupby("seed")
-    (erm,) = (one for one in finished.record.studies(finished.studies[0].setting) if one.label == "erm")
+    (erm,) = (one for one in finished.record.studies(finished.studies[0].dataset_id) if one.label == "erm")
     run = finished.record.client.get_run(erm.run_id)
     assert run.data.params["stability.alpha0"] == "0.1"
     assert run.data.metrics["test_stability/test_stability"] == pytest.approx(test["stability"].mean().mean())
@@ -178,11 +178,11 @@ def test_a_finished_study_is_not_run_again(finished: oodbench.Result) -> None:
 def test_the_newest_study_of_a_label_counts_and_a_fresh_run_gives_the_same(tmp_path: Path) -> None:
     first = run("erm", directory=tmp_path)
     again = run("erm", directory=tmp_path, fresh=True)
-    setting = first.studies[0].setting
-    assert len(again.record.studies(setting)) == 1
+    dataset_id = first.studies[0].dataset_id
+    assert len(again.record.studies(dataset_id)) == 1
     pd.testing.assert_frame_equal(first.results(), again.results(), check_exact=True)
     client = again.record.client
-    (experiment,) = client.search_experiments(filter_string=f"name = '{setting}'")
+    (experiment,) = client.search_experiments(filter_string=f"name = '{dataset_id}'")
     assert len(client.search_runs([experiment.experiment_id], "tags.`oodbench.kind` = 'study'")) == 2
 
 
@@ -199,7 +199,7 @@ def test_the_oracle_is_labelled_and_opens_the_test_data_before_selection(tmp_pat
     tested = results[results["part"] == "test"].groupby("configuration")["error"].mean()
     assert len(tested) == 3
     assert results[results["chosen"]]["configuration"].iloc[0] == tested.idxmin()
-    (parent,) = result.record.studies(result.studies[0].setting)
+    (parent,) = result.record.studies(result.studies[0].dataset_id)
     tags = result.record.client.get_run(parent.run_id).data.tags
     assert tags["oodbench.test_opened_before_selection"] == "true"
 

@@ -146,7 +146,7 @@ def test_models_of_every_kind_in_minibatches(method: type[LossMethod]) -> None:
 def test_srms_released_schedule_drops_it_too() -> None:
     preset = SRM.presets["released"]
     assert isinstance(preset.model, Mlp)
-    setup = Setup(preset.model, Recipe(**preset.training))
+    setup = Setup(preset.model, Recipe(**preset.recipe))
     rows, reversed_rows = spurious_rows(), spurious_rows(1)
     flipped = reversed_rows.x * [1, -1]  # for nine rows in ten the spurious feature now points the other way
     errors = {

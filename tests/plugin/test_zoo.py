@@ -166,9 +166,7 @@ def test_what_fails_at_work_is_shown_and_spoils_nothing(worked: list[Ended], ray
         assert rows[name]["failure"] == "", name
     assert rows["changes_its_hparams"]["trials"] == 2
     assert len({rows[name]["metrics"]["mean_error"]["value"] for name in RUDE if name != "changes_its_hparams"}) == 1
-    alone = oodbench.run(
-        "erm", "selection_bias", settings=SETTINGS, **BUDGET, training={"steps": 20}, directory=tmp_path
-    )
+    alone = oodbench.run("erm", "selection_bias", settings=SETTINGS, **BUDGET, recipe={"steps": 20}, directory=tmp_path)
     (erm,) = json.loads(json.dumps(alone.leaderboard().as_dict()))["rows"]
     for metric, cell in erm["metrics"].items():
         assert rows["erm"]["metrics"][metric]["value"] == cell["value"]
@@ -188,7 +186,7 @@ def test_broken_data_stop_a_run_with_the_reason(zoo: Callable[..., Any]) -> None
 def test_broken_test_data_fail_the_studies_on_them(worked: list[Ended]) -> None:
     ended = worked[1]
     assert ended.code == 1
-    boards = {board["setting"]: board["rows"][0] for board in json.loads(ended.out)}
+    boards = {board["dataset_id"]: board["rows"][0] for board in json.loads(ended.out)}
     assert boards["sound"]["failure"] == ""
     for name, reason in BROKEN_TEST_DATA.items():
         assert reason in boards[name]["failure"], name

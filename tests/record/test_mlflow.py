@@ -47,7 +47,7 @@ def results(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     directory = tmp_path_factory.mktemp("mlflow")
     methods = {"selection_bias": ["erm", "kerhrm", Mean], "spurious_correlation": ["erm"]}
-    more = {"trials": 3, "seeds": 2, "training": {"steps": 200}, "directory": directory}
+    more = {"trials": 3, "seeds": 2, "recipe": {"steps": 200}, "directory": directory}
     return {name: oodbench.run(methods[name], name, settings=SETTINGS[name], **more) for name in SETTINGS}
 
 
@@ -141,8 +141,8 @@ def test_data_are_datasets_with_our_fingerprints_and_without_rows(results: dict[
         run = run_of(result, label)
         found = {one.tags[0].value: one.dataset for one in run.inputs.dataset_inputs}
         assert set(found) == {"training", "validation", "test"}
-        assert {one.name for one in found.values()} == {study.setting}
-        assert found["training"].digest == run.data.tags["oodbench.fingerprint"] == study.training.fingerprint
+        assert {one.name for one in found.values()} == {study.dataset_id}
+        assert found["training"].digest == run.data.tags["oodbench.fingerprint"] == study.data.fingerprint
         assert found["test"].digest == run.data.tags["oodbench.test_fingerprint"]
         assert json.loads(found["training"].profile)["environments"] == {"r=1.9": 200, "r=-1.1": 40}
         assert json.loads(found["test"].profile)["num_rows"] == 6 * 50
@@ -170,7 +170,7 @@ def test_a_run_says_in_words_what_it_is_and_how_to_do_it_again(results: dict[str
         assert text in note
     assert run.data.tags["oodbench.command"] in note
     experiment = result.record.client.get_experiment(run.info.experiment_id)
-    assert result.studies[0].setting in experiment.tags["mlflow.note.content"]
+    assert result.studies[0].dataset_id in experiment.tags["mlflow.note.content"]
     children = result.record.client.search_runs(
         [run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run.info.run_id}'", order_by=["start_time DESC"]
     )

@@ -71,10 +71,10 @@ def test_the_same_record_gives_the_same_bytes(tmp_path: Path, format: str) -> No
 
 
 def test_every_figure_says_what_data_it_is_and_what_is_missing(tmp_path: Path) -> None:
-    setting = "table path=a/long/path/to/some/people.csv target=income environment=state train=MA"
-    for path in write_figures(setting, [record("erm", spread(STATES, 0.3)), FAILED], tmp_path):
+    dataset_id = "table path=a/long/path/to/some/people.csv target=income environment=state train=MA"
+    for path in write_figures(dataset_id, [record("erm", spread(STATES, 0.3)), FAILED], tmp_path):
         written = " ".join(" ".join(texts(path)).split())
-        assert setting in written
+        assert dataset_id in written
         assert "49 test environments, means over 2 seeds" in written
         assert "without a result: irm" in written
         assert "erm" in written

@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_is_a_users_mistake(tmp_path: Path) -> None:
 REQUESTS = {
     "defaults": Request(["erm"], ["selection_bias"]),
     "settings": Request(["irm"], ["selection_bias"], {"r1": 1.5}, trials=3, seeds=2, seed=5, selector="mean"),
-    "fixed": Request(["fdro"], ["selection_bias"], fix={"alpha0": "0.1,0.25"}, training={"steps": 30}),
+    "fixed": Request(["fdro"], ["selection_bias"], fix={"alpha0": "0.1,0.25"}, recipe={"steps": 30}),
     "model": Request(["fdro"], ["selection_bias"], model="mlp", model_settings={"width": "8,4"}),
     "oracle": Request(["erm"], ["spurious_correlation"], {"d": 10}, selector="oracle"),
     "adaptive": Request(["fdro"], ["selection_bias"], search="optuna", scheduler="asha", budget=90.0),
@@ -253,7 +253,7 @@ def test_the_command_does_the_same_study_again(request_: Request, monkeypatch: p
     monkeypatch.setattr(sys, "argv", shlex.split(command_for(study_)))
     with pytest.raises(SystemExit):
         main()
-    assert [one.identity for one in plan(asked, "cpu")[-1]] == [study_.identity]
+    assert [one.study_id for one in plan(asked, "cpu")[-1]] == [study_.study_id]
 
 
 def test_a_page_needs_a_folder(cli: Callable[..., Any]) -> None:

@@ -15,13 +15,13 @@ from oodbench.search.nodes import check_room, check_software, count_room
 from oodbench.search.proposals import BATCH, Clock, Proposals
 from oodbench.search.worker import run_configuration
 from oodbench.study.pack import PackResult
-from oodbench.study.resources import Workers
+from oodbench.study.resources import Resources
 from oodbench_methods.erm import ERM
 
 STEPS = 32
 RUN: dict[str, Any] = {
     "settings": {"majority": 100, "minority": 20, "test_rows": 20},
-    "training": {"steps": STEPS},
+    "recipe": {"steps": STEPS},
     "trials": 10,
     "seeds": 2,
 }
@@ -91,7 +91,7 @@ def test_a_method_gets_its_time_and_no_more(asha: oodbench.Result) -> None:
         ({"search": "grid"}, "there is no search 'grid'"),
         ({"scheduler": "median"}, "there is no scheduler 'median'"),
         ({"search": "optuna", "selector": "oracle"}, "--selector oracle does not go with --search"),
-        ({"scheduler": "asha", "training": {"steps": 8}}, "needs trainings of at least 16 steps, not 8"),
+        ({"scheduler": "asha", "recipe": {"steps": 8}}, "needs trainings of at least 16 steps, not 8"),
         ({"budget": "soon"}, "--budget soon is not a length of time"),
         ({"cpus_per_pack": 0}, "--cpus-per-pack must be above 0"),
         ({"gpus_per_pack": 0.5, "device": "cpu"}, "--gpus-per-pack does not go with --device cpu"),
@@ -115,9 +115,9 @@ def test_more_than_any_node_has_is_refused_with_what_there_is(ray_address: str) 
     check_room({"CPU": 2.0})
     expected = "no node of the Ray cluster has 99 CPUs and 0.5 GPUs for a pack; there is 1 node with 2 CPUs.\nAsk for"
     with pytest.raises(UserError, match=expected):
-        check_room(Workers(cpus_per_pack=99, gpus_per_pack=0.5).resources("cuda"))
+        check_room(Resources(cpus_per_pack=99, gpus_per_pack=0.5).resources("cuda"))
     assert [count_room({"CPU": cpus}) for cpus in (0.5, 1, 2, 3)] == [4, 2, 1, 1]
-    assert [Workers(cpus_per_pack=cpus).threads for cpus in (0.5, 1, 2.9)] == [1, 1, 2]
+    assert [Resources(cpus_per_pack=cpus).threads for cpus in (0.5, 1, 2.9)] == [1, 1, 2]
 
 
 def test_nodes_with_other_software_are_named(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:

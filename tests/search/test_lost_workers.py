@@ -76,7 +76,7 @@ def run(methods: Any, directory: Path) -> oodbench.Result:
         methods,
         "selection_bias",
         settings={"majority": 100, "minority": 20, "test_rows": 20},
-        training={"steps": 20},
+        recipe={"steps": 20},
         fix={"weight": [0.0, 1.0], "learning_rate": 0.01, "weight_decay": 0.0},
         seeds=1,
         trial_timeout="2.5s",

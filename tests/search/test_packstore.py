@@ -40,7 +40,7 @@ PACK = Pack("study", 0, ())
 
 @pytest.fixture
 def store(tmp_path: Path) -> PackStore:
-    return PackStore(tmp_path, SimpleNamespace(identity="study", packs=[PACK]))  # type: ignore[arg-type]
+    return PackStore(tmp_path, SimpleNamespace(study_id="study", packs=[PACK]))  # type: ignore[arg-type]
 
 
 def test_unfinished_work_is_for_its_owner_alone(store: PackStore) -> None:

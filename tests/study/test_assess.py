@@ -29,7 +29,7 @@ def look(seeds: int, tests: int, validation: list[Environment]) -> list[Assessme
     training = SimpleNamespace(
         train=dict.fromkeys(range(seeds), (environment("train"),)), validation=dict.fromkeys(range(seeds), validation)
     )
-    study: Any = SimpleNamespace(dataset=dataset, training=training)
+    study: Any = SimpleNamespace(dataset=dataset, data=training)
     test = [environment(f"t{number}") for number in range(tests)]
     models = dict.fromkeys(range(seeds), FirstColumn())
     return assess(study, models, 0, dict.fromkeys(range(seeds), test)).assessments

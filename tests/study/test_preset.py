@@ -24,7 +24,7 @@ class Tuned(LossMethod):
             about="as in the authors' code",
             fix={"penalty": 5, "form": "b", "learning_rate": (0.01, 0.001)},
             model=Mlp(width=(20, 10)),
-            training={"steps": 300},
+            recipe={"steps": 300},
         )
     }
     def loss(self, rows, hp):
@@ -59,22 +59,22 @@ def test_a_preset_gives_hyper_parameters_model_and_training() -> None:
 
 def test_what_the_user_sets_wins_and_is_in_the_label() -> None:
     mine = study(
-        "tuned:released", fix={"penalty": "1"}, model_settings={"width": "8"}, training={"steps": "50"}
+        "tuned:released", fix={"penalty": "1"}, model_settings={"width": "8"}, recipe={"steps": "50"}
     )  # fmt: skip
     assert mine.label == "tuned:released (penalty=1, mlp width=8, steps=50)"
     assert (mine.setup.model, mine.setup.recipe.steps) == (Mlp(width=(8,)), 50)
     assert all((one["penalty"], one["form"]) == (1.0, "b") for one in mine.configurations)
     assert study("tuned:released", model="linear").setup.model == Linear()
     assert study("tuned:released", fix={"tuned.penalty": 2}).label == "tuned:released (penalty=2)"
-    assert mine.identity != study("tuned:released").identity
+    assert mine.study_id != study("tuned:released").study_id
 
 
 def test_a_preset_and_the_same_by_hand_are_the_same_work() -> None:
     by_hand = study(
         "tuned", fix={"penalty": 5, "form": "b", "learning_rate": [0.01, 0.001]}, model="mlp",
-        model_settings={"width": "20,10"}, training={"steps": 300},
+        model_settings={"width": "20,10"}, recipe={"steps": 300},
     )  # fmt: skip
-    assert by_hand.identity == study("tuned:released").identity
+    assert by_hand.study_id == study("tuned:released").study_id
     assert by_hand.label == "tuned (penalty=5, form=b, learning_rate=0.01,0.001, mlp width=20,10, steps=300)"
 
 
@@ -91,8 +91,8 @@ def test_an_unknown_preset_is_named() -> None:
         ("Preset('x', fix={'penalti': 1})", "has no hyper-parameter 'penalti'"),
         ("Preset('x', fix={'penalty': 1000})", "penalty=1000 is outside its range"),
         ("Preset('x', fix={'penalty': ()})", "penalty is given no value"),
-        ("Preset('x', training={'step': 3})", "training has no setting 'step'"),
-        ("Preset('x', training={'steps': 'many'})", "steps=many is not a whole number"),
+        ("Preset('x', recipe={'step': 3})", "recipe has no setting 'step'"),
+        ("Preset('x', recipe={'steps': 'many'})", "steps=many is not a whole number"),
         ("Preset('x', model='mlp')", "model is not a model"),
         ("{'fix': {}}", "is not a name with an oodbench.Preset"),
     ],
@@ -112,7 +112,7 @@ def test_show_describes_presets() -> None:
     (preset,) = describe_plugin("tuned")["presets"]
     assert preset == {
         "name": "tuned:released", "about": "as in the authors' code", "model": "mlp width=(20, 10) init=0.0",
-        "fix": "penalty=5 form=b learning_rate=0.01,0.001", "training": "steps=300",
+        "fix": "penalty=5 form=b learning_rate=0.01,0.001", "recipe": "steps=300",
     }  # fmt: skip
 
 

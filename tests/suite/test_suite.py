@@ -58,7 +58,7 @@ def test_a_suite_is_one_page_with_every_board(short: tuple[Path, oodbench.SuiteR
 
 def test_boards_have_the_suites_order_labels_and_published_figures(short: tuple[Path, oodbench.SuiteResult]) -> None:
     regression, curve = short[1].boards
-    assert [board.setting for board in regression.leaderboards] == [
+    assert [board.dataset_id for board in regression.leaderboards] == [
         f"selection_bias r1={r1} majority=60 minority=20 test_rows=20" for r1 in (1.5, 1.9)
     ]
     for board in regression.leaderboards:
@@ -92,7 +92,7 @@ def test_files_are_written_and_the_same_record_gives_the_same_bytes(
     assert [file.relative_to(tmp_path / "one").as_posix() for file in written] == names
     same = cli("compare", str(tmp_path / "one"), str(tmp_path / "one"), "--json")
     assert same.code == 0, same.err
-    compared = [(row["setting"], row["method"], row["verdict"]) for row in same.json()["rows"]]
+    compared = [(row["dataset_id"], row["method"], row["verdict"]) for row in same.json()["rows"]]
     assert len(compared) == 6
     assert {verdict for _, _, verdict in compared} == {"identical"}
     again = oodbench.suite_leaderboards(str(path), mode="short", directory=path.parent / "record")

@@ -165,7 +165,7 @@ def test_a_mode_gives_each_method_its_way_and_the_board_goes_before_the_mode(sui
     found = {(part.board.name, part.method): part.request for part in parts(suite_file, "short")}
     erm, irm, fdro = found["regression", "erm"], found["regression", "irm"], found["curve", "fdro"]
     assert (erm.trials, irm.trials, fdro.trials) == (1, 2, 1)
-    assert irm.training == {"steps": 30}
+    assert irm.recipe == {"steps": 30}
     assert irm.fix["penalty"] == [1, 5]
     assert (erm.variant, irm.variant, fdro.variant) == (["short"], ["short"], ["short", "alpha0=0.5"])
 

@@ -24,7 +24,7 @@ def expected(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> list
     """The table of an undisturbed run."""
     board = oodbench.run(
         "erm", "selection_bias", settings={"majority": 200, "minority": 40, "test_rows": 50}, trials=TRIALS,
-        seeds=SEEDS, training={"steps": 4000}, directory=tmp_path_factory.mktemp("undisturbed"),
+        seeds=SEEDS, recipe={"steps": 4000}, directory=tmp_path_factory.mktemp("undisturbed"),
     ).leaderboard()  # fmt: skip
     return [(row["method"], row["metrics"]) for row in board.as_dict()["rows"]]
 

@@ -52,7 +52,7 @@ RUN = """
 Once.marks = sys.argv[2]
 result = oodbench.run(
     [Always, Once, Never], "selection_bias", settings={"majority": 100, "minority": 20, "test_rows": 20},
-    training={"steps": 20}, fix={"weight": [0.0, 1.0], "learning_rate": 0.01, "weight_decay": 0.0}, seeds=1,
+    recipe={"steps": 20}, fix={"weight": [0.0, 1.0], "learning_rate": 0.01, "weight_decay": 0.0}, seeds=1,
     directory=sys.argv[2] + "/record", address=sys.argv[1], **json.loads(sys.argv[3]),
 )
 rows = {row.label.partition(" ")[0]: row for row in result.leaderboards(mixed=True)[0].rows}

@@ -32,7 +32,7 @@ DOCUMENT = r"""\documentclass{article}
 """
 
 
-def board(setting: str, shift: float = 0.0) -> Leaderboard:
+def board(dataset_id: str, shift: float = 0.0) -> Leaderboard:
     rng = np.random.default_rng(3)
 
     def record(label: str, mean: float, **others: str) -> StudyRecord:
@@ -47,7 +47,7 @@ def board(setting: str, shift: float = 0.0) -> Leaderboard:
 
     failed = replace(record("kerhrm", 1.0), results=None, status="FAILED", reason="diverged: 100 % of R&D_rows #1 {x}")
     compiled = compile_leaderboard(
-        setting,
+        dataset_id,
         [
             record("erm", 3.0, selector="worst", search="e"),
             record("srm_plain & more", 1.3, selector="worst", search="s"),
