@@ -13,7 +13,7 @@ from oodbench.study.directory import DIRECTORY
 from oodbench.study.plan import dataset_id_of
 
 if TYPE_CHECKING:
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 
 def leaderboard(
@@ -55,7 +55,7 @@ def recorded_studies(
     directory: Path,
     trials: int | None = None,
     seeds: int | None = None,
-) -> tuple[str, list[StudyRecord]]:
+) -> tuple[str, list[ConcludedStudy]]:
     """A dataset setting and the studies on it, of each label the newest; there is at least one."""
     from oodbench.record.tracking import Record
 

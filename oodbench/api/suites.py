@@ -128,7 +128,7 @@ def suite_leaderboards(
         planned = plan([part.request for part in parts], resolve_device(overrides.device, None))
         studies = [study for (study,) in planned]
         result = SuiteResult(suite, chosen, overrides, list(zip(parts, studies, strict=True)), {}, record)
-    if result is None or not any(board.records for board in result.boards):
+    if result is None or not any(board.studies for board in result.boards):
         raise UserError(
             f"there are no studies of suite {name!r}, mode {chosen.name!r}, with this budget in {record.address}.\n"
             f"Run `oodbench run --suite {name} --mode {chosen.name}` first."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
 from oodbench.board.standing import units_of
 from oodbench.board.statistics import (
@@ -76,24 +76,30 @@ class _Pair:
         return differences(np.asarray(self.b, np.float64), np.asarray(self.a, np.float64))
 
 
-def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds") -> Comparison:
+def compare(
+    a: Sequence[MethodScores], b: Sequence[MethodScores], metric: str = "mean_error", over: Over = "seeds"
+) -> Comparison:
     """B against A, setting by setting and method by method; where each has one method, these two."""
-    one_each = len({one.method for one in a}) == 1 == len({one.method for one in b})
-    found = compare_all(a, b, metric, over, by_name=not one_each)
-    if all(row.a is None for row in found.rows) and not found.worsened:
-        reasons = "; ".join(dict.fromkeys(row.reason for row in found.rows if row.reason))
+    one_each = len({scores.method for scores in a}) == 1 == len({scores.method for scores in b})
+    comparison = compare_all(a, b, metric, over, by_name=not one_each)
+    if all(row.a is None for row in comparison.rows) and not comparison.worsened:
+        reasons = "; ".join(dict.fromkeys(row.reason for row in comparison.rows if row.reason))
         reasons = reasons or "they share no method and setting"
         raise UserError(f"A and B have nothing to compare: {reasons}.\nGive results on the same settings and seeds.")
-    return found
+    return comparison
 
 
 def compare_all(
-    a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds", by_name: bool = True
+    a: Sequence[MethodScores],
+    b: Sequence[MethodScores],
+    metric: str = "mean_error",
+    over: Over = "seeds",
+    by_name: bool = True,
 ) -> Comparison:
     """The same where they may have nothing in common; if not by name, whatever methods they have on a setting."""
     rows: list[Compared] = []
     pairs: list[_Pair] = []
-    of_a, of_b = ({(one.dataset_id, one.method if by_name else ""): one for one in side} for side in (a, b))
+    of_a, of_b = ({(scores.dataset_id, scores.method if by_name else ""): scores for scores in side} for side in (a, b))
     for key in dict.fromkeys([*of_a, *of_b]):
         mine, other = of_a.get(key), of_b.get(key)
         if mine is None or other is None:
@@ -106,15 +112,15 @@ def compare_all(
             failed: Verdict = "failed in B" if mine.table is not None else "failed in A"
             rows.append(Compared(mine.dataset_id, name, failed))
             continue
-        found = _pair(mine, other, name, metric, over)
-        if isinstance(found, str):
-            rows.append(Compared(mine.dataset_id, name, "not comparable", reason=found))
+        pair = _pair(mine, other, name, metric, over)
+        if isinstance(pair, str):
+            rows.append(Compared(mine.dataset_id, name, "not comparable", reason=pair))
         else:
-            pairs.append(found)
+            pairs.append(pair)
     return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
 
 
-def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | str:
+def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) -> _Pair | str:
     """The values both have, or why they cannot be paired."""
     assert a.table is not None
     assert b.table is not None

@@ -26,16 +26,16 @@ def sync(
 
     from oodbench.record.delivery import deliver_all
 
-    outcomes = deliver_all(directory, tracking_uri)
+    deliveries = deliver_all(directory, tracking_uri)
     if as_json:
-        print(json.dumps([one.as_dict() for one in outcomes], indent=2))
+        print(json.dumps([delivery.as_dict() for delivery in deliveries], indent=2))
     else:
-        for one in outcomes:
-            word = "[red]kept[/red]     " if one.reason else "delivered"
-            line = f"{one.parcel.title} to {one.record}" + (f": {one.reason}" if one.reason else "")
+        for delivery in deliveries:
+            word = "[red]kept[/red]     " if delivery.reason else "delivered"
+            line = f"{delivery.title} to {delivery.record}" + (f": {delivery.reason}" if delivery.reason else "")
             output().print(f"{word} {escape(line)}", highlight=False, soft_wrap=True)
-        if not outcomes:
+        if not deliveries:
             text = f"nothing in {directory} waits to be delivered"
             output().print(text, markup=False, highlight=False, soft_wrap=True)
-    if any(one.reason for one in outcomes):
+    if any(delivery.reason for delivery in deliveries):
         raise typer.Exit(1)

@@ -116,14 +116,14 @@ class Execution:
         """The studies that have to be run; of the others, what is not in the record yet is delivered."""
         from oodbench.search.packstore import PackStore
 
-        parcels = [one for one in self.outbox.parcels() if one.destination == self.record.destination]
+        parcels = [parcel for parcel in self.outbox.parcels() if parcel.destination == self.record.destination]
         concluded: set[str] = set()
         if parcels or not known_empty:
             opening.result()
         for parcel in parcels:
-            if self.claims.take(parcel.study, wait=False):  # otherwise another driver is at it
+            if self.claims.take(parcel.study_id, wait=False):  # otherwise another driver is at it
                 self._deliver(parcel)
-                concluded.add(parcel.study)
+                concluded.add(parcel.study_id)
         if self.fresh:
             self._claim(studies)
             return studies
@@ -134,7 +134,9 @@ class Execution:
                 PackStore(self.directory, study).discard()  # a driver may have died just before
                 self.claims.release(study.study_id)
         own = {study.study_id for study in studies}
-        self.failures |= {one.title: one.error for one in parcels if one.error and one.study in own}
+        self.failures |= {
+            parcel.title: parcel.record.reason for parcel in parcels if parcel.record.reason and parcel.study_id in own
+        }
         return [study for study in studies if study.study_id not in concluded]
 
     def _search(self, studies: list[Study], opening: Future[Any]) -> None:
@@ -176,9 +178,9 @@ class Execution:
 
             def on_result(pack: Pack, result: PackResult) -> None:
                 nonlocal saved
-                study = by_id[pack.study]
+                study = by_id[pack.study_id]
                 try:
-                    results[pack.study][pack.index] = stores[pack.study].save(pack, result)
+                    results[pack.study_id][pack.index] = stores[pack.study_id].save(pack, result)
                 except OSError as error:
                     unwritable.append(error)
                     raise
@@ -222,8 +224,8 @@ class Execution:
         self._go_on()
         parcel = self.outbox.put(outcome, self.record.destination, self.fresh)
         store.discard()
-        if outcome.error:
-            self.failures[parcel.title] = outcome.error
+        if outcome.record.reason:
+            self.failures[parcel.title] = outcome.record.reason
         wait([opening])  # delivering opens the record again, where that failed
         self._deliver(parcel)
 
@@ -240,7 +242,7 @@ class Execution:
             self.undelivered.append(parcel)
             return
         self.outbox.remove(parcel)
-        self.claims.release(parcel.study)  # others may wait for it
+        self.claims.release(parcel.study_id)  # others may wait for it
 
     def _deliver_rest(self) -> None:
         """What the record did not take at first: it may be back."""

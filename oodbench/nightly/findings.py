@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.board.comparison import Compared, Comparison, compare_all
 from oodbench.board.statistics import fewest_units
 from oodbench.nightly.baseline import Night, StudyState
@@ -67,7 +67,7 @@ class Judgement:
             "differs_in": self.elsewhere,
             "notices": self.notices,
             "comparison": self.comparison.as_dict(),
-            "speed": [asdict(one) | {"times": one.times} for one in self.speed],
+            "speed": [asdict(speed) | {"times": speed.times} for speed in self.speed],
             "baseline": {"date": self.before.date, "git_commit": self.before.git_commit},
             "machine": asdict(self.now.machine),
         }
@@ -91,8 +91,8 @@ def judge(before: Night, now: Night, accept: str) -> Judgement:
 def _in_numbers(
     comparison: Comparison, before: Night, now: Night, same_machine: bool, remedy: str
 ) -> Iterator[Finding]:
-    found = {(one.dataset_id, one.method): one for one in now.studies}
-    tables = [{(one.dataset_id, one.method): one for one in night.scores} for night in (before, now)]
+    studies = {(study.dataset_id, study.method): study for study in now.studies}
+    tables = [{(scores.dataset_id, scores.method): scores for scores in night.scores} for night in (before, now)]
     for row in comparison.rows:
         key = row.dataset_id, row.method
         where = f"{row.method} on {row.dataset_id}"
@@ -101,23 +101,23 @@ def _in_numbers(
         elif row.verdict == "not comparable":
             yield Finding("not comparable", where, f"cannot be compared: {row.reason}", remedy)
         elif row.verdict == "only in A":
-            if key not in found:
+            if key not in studies:
                 yield Finding("missing", where, "is in the baseline, and was not run", remedy)
         elif row.verdict in ("only in B", "failed in A"):
-            if not found[key].failure:
+            if not studies[key].failure:
                 yield Finding("new", where, "has no result in the baseline: nothing watches over it", remedy)
         elif same_machine and row.a is not None:
-            differing, cells = _differing(*(one[key] for one in tables))
+            differing, cells = _differing(*(table[key] for table in tables))
             if differing:
                 what = f"has {differing} of {cells} scores that are not the same, on the machine of the baseline"
                 yield Finding("changed", where, what, f"It has {_change(row)}. {remedy}")
 
 
 def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
-    known = {(one.dataset_id, one.method): one for one in before.studies}
+    by_name = {(study.dataset_id, study.method): study for study in before.studies}
     for study in now.studies:
         where = f"{study.method} on {study.dataset_id}"
-        earlier = known.get((study.dataset_id, study.method), StudyState(study.dataset_id, study.method, 0))
+        earlier = by_name.get((study.dataset_id, study.method), StudyState(study.dataset_id, study.method, 0))
         if study.failure and not earlier.failure:
             yield Finding("failed", where, "has no result", f"{_one_line(study.failure)} {remedy}")
         elif study.failed_trainings > earlier.failed_trainings:
@@ -128,14 +128,17 @@ def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
 
 
 def _in_speed(speed: Sequence[SpeedCompared], now: Night, remedy: str) -> Iterator[Finding]:
-    for one in speed:
-        if one.slower and one.times is not None:
-            what = f"takes {one.times:.2f} times the CPU time of the baseline"
-            more = f"{one.now:.2f} times the reference work, {one.before:.2f} in the baseline; {SLOWER} is let pass."
-            yield Finding("slower", one.method, what, f"{more} {remedy}")
-        elif one.before is not None and one.now is None and one.method in now.speed_faults:
+    for compared in speed:
+        if compared.slower and compared.times is not None:
+            what = f"takes {compared.times:.2f} times the CPU time of the baseline"
+            more = f"{compared.now:.2f} times the reference work, {compared.before:.2f} in the baseline"
+            yield Finding("slower", compared.method, what, f"{more}; {SLOWER} is let pass. {remedy}")
+        elif compared.before is not None and compared.now is None and compared.method in now.speed_faults:
             yield Finding(
-                "no speed", one.method, "cannot be timed", f"{_one_line(now.speed_faults[one.method])} {remedy}"
+                "no speed",
+                compared.method,
+                "cannot be timed",
+                f"{_one_line(now.speed_faults[compared.method])} {remedy}",
             )
 
 
@@ -143,7 +146,7 @@ def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
     notices = []
     if elsewhere:
         notices.append(f"another machine than the baseline's ({'; '.join(elsewhere)}): only statistics decide")
-    units = {len(set(one.table["seed"])) for one in now.scores if one.table is not None}
+    units = {len(set(scores.table["seed"])) for scores in now.scores if scores.table is not None}
     needed = fewest_units(len(now.scores))
     if units and min(units) < needed:
         notices.append(
@@ -153,14 +156,14 @@ def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
     return notices
 
 
-def _differing(a: Scores, b: Scores) -> tuple[int, int]:
+def _differing(a: MethodScores, b: MethodScores) -> tuple[int, int]:
     """How many scores of seeds and environments differ in any bit, and of how many."""
     assert a.table is not None
     assert b.table is not None
-    one, other = (table.set_index(KEYS).sort_index() for table in (a.table, b.table))
-    if not one.index.equals(other.index) or set(one.columns) != set(other.columns):
-        return max(one.size, other.size), max(one.size, other.size)
-    return int((one != other[one.columns]).to_numpy().sum()), one.size
+    before, now = (table.set_index(KEYS).sort_index() for table in (a.table, b.table))
+    if not before.index.equals(now.index) or set(before.columns) != set(now.columns):
+        return max(before.size, now.size), max(before.size, now.size)
+    return int((before != now[before.columns]).to_numpy().sum()), before.size
 
 
 def _change(row: Compared) -> str:
