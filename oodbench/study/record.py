@@ -239,4 +239,5 @@ def _holds(column: pd.Series[float], kind: str) -> bool:
     if kind == "O":
         return is_string_dtype(column) or is_object_dtype(column)
     check = {"i": is_integer_dtype, "f": is_float_dtype, "b": is_bool_dtype}[kind]
-    return bool(check(column)) or not len(column)  # the columns of no rows have no type
+    # a column of no rows has no type, nor has one of no values: a regression has no accuracy
+    return bool(check(column)) or (column.isna().all() if kind == "f" else not len(column))
