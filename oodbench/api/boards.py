@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
 from oodbench.board.statistics import OVER, Over
 from oodbench.errors import UserError
-from oodbench.settings.option import assignments, like, one_of, option, takes_options
+from oodbench.settings.option import like, one_of, option, takes_options
 from oodbench.study.plan import dataset_id_of
-from oodbench.study.spec import Budget, Place
+from oodbench.study.spec import Budget, Place, Training
+from oodbench.suite.suite import Overrides
 
 if TYPE_CHECKING:
     from oodbench.study.record import StudyRecord
@@ -26,7 +27,7 @@ class BoardOptions(Place):
         >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True)
     """
 
-    settings: Mapping[str, Any] = assignments("A setting of the dataset; `oodbench show DATASET` lists them.", "--set")
+    settings: Mapping[str, Any] = like(Training, "settings")
     trials: int | None = like(Budget, "trials")
     seeds: int | None = like(Budget, "seeds")
     stability: bool = option(False, "Add how stable the chosen models are among sub-populations.")
@@ -34,7 +35,7 @@ class BoardOptions(Place):
         "seeds", "What claims are about: other training draws (seeds) or other environments.",
         check=one_of("unit for --over", OVER),
     )  # fmt: skip
-    mixed: bool = option(False, "Show studies with unequal budgets or data on one board, and mark them.")
+    mixed: bool = like(Overrides, "mixed", False)
 
 
 @takes_options(BoardOptions)

@@ -63,8 +63,10 @@ def assignments(help: str, name: str, metavar: str = "NAME=VALUE") -> Any:
 
 def like(group: type[Options], name: str, default: Any = None) -> Any:
     """The same option in another group, with another default: None where it then means "not said"."""
-    flag = next(flag for declared, flag in flags_of(group) if declared.name == name)
+    declared, flag = next((declared, flag) for declared, flag in flags_of(group) if declared.name == name)
     check = flag.check
+    if declared.default_factory is not dataclasses.MISSING:
+        return field(default_factory=declared.default_factory, metadata={"flag": flag})
 
     def check_if_said(value: Any, said: str) -> Any:
         return value if value is None or check is None else check(value, said)

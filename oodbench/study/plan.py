@@ -216,8 +216,8 @@ def _check_fixed(fixed: str, methods: Sequence[_Asked]) -> None:
         asked_for = ", ".join(asked.name for asked in methods)
         raise UserError(f"--fix {fixed}: this run has no method {owner!r}.\nIt has: {asked_for}.")
     if not any(name in asked.method.search_space() for asked in candidates):
-        known = {parameter for asked in candidates for parameter in asked.method.search_space()}
-        raise UnknownName("hyper-parameter", name, known)
+        parameters = {parameter for asked in candidates for parameter in asked.method.search_space()}
+        raise UnknownName("hyper-parameter", name, parameters)
 
 
 def _fixed(asked: _Asked, fix: Mapping[str, Any]) -> dict[str, Fixed]:

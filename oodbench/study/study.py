@@ -126,7 +126,7 @@ class Study:
     @cached_property
     def packs(self) -> list[Pack]:
         if not self.budget.drawn_up_front:
-            return [self.configuration_pack(*one) for one in enumerate(self.configurations)]
+            return [self.configuration_pack(index, hparams) for index, hparams in enumerate(self.configurations)]
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
             Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
@@ -147,7 +147,9 @@ class Study:
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""
         entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
-        return Pack(self.study_id, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
+        return Pack(
+            self.study_id, index, tuple(Trial(index, hparams, seed, entropy) for seed, entropy in entropies.items())
+        )
 
     def search_data(self, seed: int) -> SearchData:
         return self.data.for_search(seed, "environments" in self.method.needs)

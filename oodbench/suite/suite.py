@@ -116,10 +116,10 @@ class Suite:
         """The boards with these methods and datasets only; all of them, where none is named."""
         every_method = dict.fromkeys(method for board in self.boards for method in board.methods)
         every_dataset = dict.fromkeys(board.dataset for board in self.boards)
-        for kind, wanted, known in (("method", methods, every_method), ("dataset", datasets, every_dataset)):
+        for kind, wanted, present in (("method", methods, every_method), ("dataset", datasets, every_dataset)):
             for name in wanted:
-                if name not in known:
-                    raise UnknownName(f"{kind} in suite {self.name!r}", name, known)
+                if name not in present:
+                    raise UnknownName(f"{kind} in suite {self.name!r}", name, present)
         boards = [
             replace(board, methods=tuple(method for method in board.methods if method in (methods or every_method)))
             for board in self.boards
@@ -243,9 +243,9 @@ def _check_metrics(suite: Suite, board: Board) -> None:
         task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
         for metric in board.metrics:
             if metric not in (*SUMMARY[task], *BESIDES[task]):
-                known = ", ".join((*SUMMARY[task], *BESIDES[task]))
+                metrics = ", ".join((*SUMMARY[task], *BESIDES[task]))
                 raise UserError(
-                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {known}."
+                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {metrics}."
                 )
 
 
