@@ -12,8 +12,7 @@ from oodbench.board.standing import Standing, compare_methods
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
-from oodbench.study.budget import Budget
-from oodbench.study.record import ConcludedStudy, Ledger
+from oodbench.study.record import ConcludedStudy, Granted, Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +78,7 @@ class Row:
     run_id: str
     failure: str = ""  # why there are no values
     ledger: Ledger = field(default_factory=Ledger)
-    budget: Budget | None = None  # what it was granted; None where it was not run
+    budget: Granted | None = None  # what it was granted; None where it was not run
     unequal: str = ""  # in what its terms differ from those of the others: it is marked, and in no tier
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment

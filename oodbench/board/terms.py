@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from oodbench.errors import UnequalTerms
 from oodbench.study.record import StudyRecord
+from oodbench.study.spec import describe_search
 
 SHOWN = 6  # digits of a fingerprint
 
@@ -31,7 +32,7 @@ def terms_of(record: StudyRecord) -> Terms:
     return Terms(
         budget.trials,
         budget.seeds,
-        ", ".join(budget.deviations) or "search=random",
+        ", ".join(describe_search(budget.search, budget.scheduler, budget.seconds)) or "search=random",
         record.data.fingerprint,
         record.test_fingerprint,
     )

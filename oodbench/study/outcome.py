@@ -19,6 +19,7 @@ from oodbench.study.record import (
     Choice,
     DataUsed,
     Failure,
+    Granted,
     Ledger,
     Opening,
     Setting,
@@ -27,6 +28,7 @@ from oodbench.study.record import (
 )
 from oodbench.study.sealed import open_test
 from oodbench.study.selectors import select
+from oodbench.study.spec import Budget
 from oodbench.study.study import Study
 
 if TYPE_CHECKING:
@@ -165,7 +167,7 @@ def _record(
         model_settings=_settings(study.setup.model),
         recipe=_settings(study.setup.recipe),
         fixed=dict(study.fixed),
-        budget=study.budget,
+        budget=_granted(study.budget),
         selector=study.selector,
         information=tuple(study.information),
         status="FAILED" if reason else "FINISHED",
@@ -179,6 +181,18 @@ def _record(
         stability=stability,
         models=how_kept(models or {}),
         provenance=provenance_of(study, started),
+    )
+
+
+def _granted(budget: Budget) -> Granted:
+    return Granted(
+        budget.trials,
+        budget.seeds,
+        budget.seed,
+        budget.repeat,
+        budget.search,
+        budget.scheduler,
+        budget.seconds,
     )
 
 

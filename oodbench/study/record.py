@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 from oodbench.engine.data import Task
 from oodbench.kit.stability import Description
 from oodbench.settings.space import Fixed, Value
-from oodbench.study.budget import Budget
 from oodbench.study.document import Damaged, read_document
 
 if TYPE_CHECKING:
@@ -43,6 +42,19 @@ Status = Literal["FINISHED", "FAILED"]
 Kept = Literal["loadable", "arrays", "nothing"]
 """Of the chosen models: models that MLflow loads, arrays that only their plug-in can use, or nothing."""
 Setting = Fixed | None
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The budget: so many configurations, each on so many seeds, and how they were found."""
+
+    trials: int
+    seeds: int
+    seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
+    repeat: int = 0  # which search on the same data
+    search: str = "random"
+    scheduler: str = "none"
+    seconds: float | None = None  # after which no configuration was begun
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,7 @@ class StudyRecord:
     model_settings: Mapping[str, Setting]
     recipe: Mapping[str, Setting]
     fixed: Mapping[str, Fixed]  # hyper-parameters, by the user or a preset
-    budget: Budget
+    budget: Granted
     selector: str
     information: tuple[str, ...]  # what the method was told besides unlabelled training rows
     status: Status
@@ -240,4 +252,4 @@ def _holds(column: pd.Series[float], kind: str) -> bool:
         return is_string_dtype(column) or is_object_dtype(column)
     check = {"i": is_integer_dtype, "f": is_float_dtype, "b": is_bool_dtype}[kind]
     # a column of no rows has no type, nor has one of no values: a regression has no accuracy
-    return bool(check(column)) or (column.isna().all() if kind == "f" else not len(column))
+    return bool(check(column) or (column.isna().all() if kind == "f" else not len(column)))

@@ -70,9 +70,9 @@ def _score_all(
     rows = []
     dataset = study.dataset
     scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
-    for configuration, score in zip(configurations, scores, strict=True):
-        if isinstance(score, BaseException):
-            raise score
+    for configuration, scored in zip(configurations, scores, strict=True):
+        if isinstance(scored, BaseException):
+            raise scored
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
-        rows.append(where | {"rows": len(environment)} | score)
+        rows.append(where | {"rows": len(environment)} | scored)
     return rows

@@ -18,8 +18,9 @@ from oodbench.errors import UnequalTerms, UserError
 from oodbench.plugin.registry import names
 from oodbench.report.formats import render
 from oodbench.report.tables import notes
-from oodbench.study.plan import Request, plan
+from oodbench.study.plan import Request, plan, resolve
 from oodbench.study.record import ConcludedStudy, Ledger
+from oodbench.study.spec import StudyOptions
 from studies import failed, made_up
 
 TINY = {"majority": 60, "minority": 20, "test_rows": 20}
@@ -112,7 +113,8 @@ TOLD = {
 
 
 def information(method: str, fix: dict[str, Any] | None = None) -> list[str]:
-    ((study,),) = plan([Request([method], ["selection_bias"], TINY, fix=fix or {}, trials=1, seeds=1)], "cpu")
+    options = StudyOptions(settings=TINY, fix=fix or {}, trials=1, seeds=1)
+    (study,) = plan(resolve(Request([method], ["selection_bias"], options)), "cpu")
     return study.information
 
 

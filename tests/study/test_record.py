@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 
 from oodbench.kit.stability import Description, Difference
-from oodbench.study.budget import Budget
 from oodbench.study.document import Damaged, OtherSchema, write_document
 from oodbench.study.record import (
     COLUMNS,
@@ -24,6 +23,7 @@ from oodbench.study.record import (
     Choice,
     DataUsed,
     Failure,
+    Granted,
     Ledger,
     Opening,
     Provenance,
@@ -49,7 +49,7 @@ ASSESSMENTS = st.builds(
     Assessment, COUNTS, TEXTS, TEXTS, COUNTS, st.none() | NUMBERS, st.none() | NUMBERS, st.none() | WORST, TEXTS
 )
 BUDGETS = st.builds(
-    Budget, COUNTS, COUNTS, COUNTS, COUNTS, TEXTS, TEXTS, st.none() | st.floats(allow_nan=False, allow_infinity=False)
+    Granted, COUNTS, COUNTS, COUNTS, COUNTS, TEXTS, TEXTS, st.none() | st.floats(allow_nan=False, allow_infinity=False)
 )
 
 

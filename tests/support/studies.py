@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 
 from oodbench.engine.data import Task
-from oodbench.study.budget import Budget
 from oodbench.study.record import (
     SCHEMA,
     Choice,
     ConcludedStudy,
     DataUsed,
+    Granted,
     Ledger,
     Opening,
     Provenance,
@@ -49,7 +49,7 @@ def made_up(
         model_settings={},
         recipe={},
         fixed={},
-        budget=Budget(trials=trials, seeds=seeds),
+        budget=Granted(trials=trials, seeds=seeds),
         selector="worst",
         information=(),
         status="FINISHED",
