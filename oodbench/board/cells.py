@@ -23,7 +23,7 @@ NEEDED = ("dataset_id", "method", "task", "seed", "environment", "error")
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a method came to on a dataset setting; no table where it has no result."""
+    """The scores of a method on a dataset setting; no table where it has no result."""
 
     dataset_id: str
     method: str
@@ -32,7 +32,7 @@ class Scores:
 
 
 def scores_of(boards: Iterable[Leaderboard]) -> list[Scores]:
-    return [found for board in boards for found in _from_board(board.as_dict())]
+    return [scores for board in boards for scores in _from_board(board.as_dict())]
 
 
 def write_cells(scores: Sequence[Scores]) -> str:
@@ -40,9 +40,9 @@ def write_cells(scores: Sequence[Scores]) -> str:
     import pandas as pd
 
     frames = [
-        one.table.assign(dataset_id=one.dataset_id, method=one.method, task=one.task)
-        for one in scores
-        if one.table is not None
+        result.table.assign(dataset_id=result.dataset_id, method=result.method, task=result.task)
+        for result in scores
+        if result.table is not None
     ]
     if not frames:
         return ",".join(NEEDED) + "\n"
@@ -70,10 +70,10 @@ def parse_scores(file: str, content: bytes) -> list[Scores]:
 def _boards(document: Any) -> list[dict[str, Any]]:
     """Those of a leaderboard, of a run, or of a suite; curves have none."""
     if isinstance(document, list):
-        return [board for one in document for board in _boards(one)]
+        return [board for part in document for board in _boards(part)]
     if "rows" in document:
         return [document]
-    return [board for one in document.get("boards", ()) for board in _boards(one.get("leaderboards", []))]
+    return [board for part in document.get("boards", ()) for board in _boards(part.get("leaderboards", []))]
 
 
 def _from_board(board: Mapping[str, Any]) -> list[Scores]:
@@ -84,7 +84,7 @@ def _from_board(board: Mapping[str, Any]) -> list[Scores]:
             board["dataset_id"],
             row["method"],
             board["task"],
-            pd.DataFrame([dict(one) for one in row["results"]]) if row["results"] else None,
+            pd.DataFrame([dict(score) for score in row["results"]]) if row["results"] else None,
         )
         for row in board["rows"]
     ]
@@ -104,7 +104,7 @@ def _from_cells(content: bytes) -> list[Scores]:
             str(dataset_id),
             str(method),
             str(task),
-            some.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
+            rows.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
         )
-        for (dataset_id, method, task), some in frame.groupby(["dataset_id", "method", "task"], sort=False)
+        for (dataset_id, method, task), rows in frame.groupby(["dataset_id", "method", "task"], sort=False)
     ]

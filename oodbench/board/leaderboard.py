@@ -133,7 +133,7 @@ class Leaderboard:
                     "ledger": asdict(row.ledger),
                     "run_id": row.run_id,
                     "searches": row.searches,
-                    "results": [dict(one) for one in row.results],
+                    "results": [dict(score) for score in row.results],
                 }
                 for row in self.rows
             ],
@@ -170,9 +170,9 @@ class Leaderboard:
         if self.shows("price"):
             columns[f"{name}_price_of_selection"] = cell.price
         if self.has_published(name):
-            other = cell.published
-            columns[f"{name}_published"] = other.value if other else None
-            columns[f"{name}_published_spread"] = other.spread if other else None
+            published = cell.published
+            columns[f"{name}_published"] = published.value if published else None
+            columns[f"{name}_published_spread"] = published.spread if published else None
             columns[f"{name}_within_published"] = cell.within
         return columns
 
@@ -205,10 +205,10 @@ def compile_leaderboard(
     unequal = find_unequal(terms)
     results = {label: record.results for label, record in with_results.items() if record.results is not None}
     per_seed = {label: _per_seed(record) for label, record in with_results.items()}
-    compared = {label for label, one in with_results.items() if one.selector != "oracle" and label not in unequal}
+    compared = {label for label, record in with_results.items() if record.selector != "oracle" and label not in unequal}
     stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
     repeats = {
-        label: [_per_seed(other) for other in records if other.repeat_of == record.study and other.results is not None]
+        label: [_per_seed(again) for again in records if again.repeat_of == record.study and again.results is not None]
         for label, record in by_label.items()
     }
     oracles = {record.search: label for label, record in with_results.items() if record.selector == "oracle"}
@@ -266,7 +266,7 @@ def _cell(
     if per_seed is None or per_seed[metric].isna().any():
         return Cell(None, None)
     values = per_seed[metric]
-    means = [float(values.mean()), *(float(other[metric].mean()) for other in repeats)]
+    means = [float(values.mean()), *(float(repeat[metric].mean()) for repeat in repeats)]
     sign = -1 if metric in HIGHER_IS_BETTER else 1
     return Cell(
         means[0],

@@ -64,7 +64,9 @@ def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
     from oodbench.report.figures import write_figures
 
     written = []
-    for number, (leaderboard, records) in enumerate(zip(board.leaderboards, board.found, strict=True), start=1):
+    for number, (leaderboard, records) in enumerate(
+        zip(board.leaderboards, board.leaderboard_records, strict=True), start=1
+    ):
         if any(record.results is not None for record in records):
             own = folder / str(number) if len(board.leaderboards) > 1 else folder
             written += write_figures(leaderboard.dataset_id, records, own)

@@ -36,11 +36,11 @@ class BoardResult:
     board: Board
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
-    found: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
+    leaderboard_records: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
 
     @property
     def records(self) -> list[StudyRecord]:
-        return [record for records in self.found for record in records]
+        return [record for records in self.leaderboard_records for record in records]
 
     def as_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
@@ -67,25 +67,26 @@ class SuiteBoards:
 def compile_boards(suite: Suite, placed: Sequence[Placed], record: Record, mixed: bool) -> list[BoardResult]:
     """The suite's boards in their order, from what the record has of their studies."""
     return [
-        _compile_board(board, [one for one in placed if one[0].board is board], record, mixed) for board in suite.boards
+        _compile_board(board, [(part, study) for part, study in placed if part.board is board], record, mixed)
+        for board in suite.boards
     ]
 
 
 def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
     leaderboards, points, by_leaderboard = [], [], []
     for settings in board.settings:
-        mine = [one for one in placed if one[0].settings is settings]
-        studies = [study for _, study in mine]
-        found = [] if record.is_empty else record.records_of(studies)
+        here = [(part, study) for part, study in placed if part.settings is settings]
+        studies = [study for _, study in here]
+        records = [] if record.is_empty else record.records_of(studies)
         labels = [study.label for study in studies]
-        compiled = compile_leaderboard(studies[0].dataset_id, found, labels, board.metrics, mixed=mixed)
-        methods = {study.label: part.method for part, study in mine}
+        compiled = compile_leaderboard(studies[0].dataset_id, records, labels, board.metrics, mixed=mixed)
+        methods = {study.label: part.method for part, study in here}
         compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
         rows = {row.label: row for row in compiled.rows}
         in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
         leaderboards.append(replace(compiled, dataset_id=board.dataset_id(settings), rows=in_order))
-        by_leaderboard.append(found)
+        by_leaderboard.append(records)
         points += [
-            Point(part.method, part.point, rows[study.label].cells) for part, study in mine if part.point is not None
+            Point(part.method, part.point, rows[study.label].cells) for part, study in here if part.point is not None
         ]
     return BoardResult(board, leaderboards, points, by_leaderboard)
