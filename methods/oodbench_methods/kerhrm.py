@@ -92,7 +92,7 @@ def fit_seed(rows: TrainingRows, trials: Sequence[Trial], trainer: Trainer) -> l
             *restrict(*of_clusters, within_rank), rank, penalty, trainer
         )  # [trial, output, direction]
         usable = within_rank - _span(theta)
-    return [basis.model(one, classification, megabytes) for one in theta]
+    return [basis.model(coefficients, classification, megabytes) for coefficients in theta]
 
 
 def invariant_by_gradient(grams: Tensor, crosses: Tensor, rank: Tensor, penalty: Tensor, trainer: Trainer) -> Tensor:

@@ -1,4 +1,4 @@
-"""oodbench nightly: a suite run again, and held against its baseline."""
+"""oodbench nightly: a suite run again and compared with its baseline."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from oodbench.errors import UserError
 def nightly(
     suite: Annotated[str, typer.Argument(help="A suite, by name or by the path of its file.")],
     against: Annotated[
-        Path | None, typer.Option(help="The folder of the baseline. [dim]\\[default: that of the suite's file][/dim]")
+        Path | None,
+        typer.Option(help="The folder of the baseline. [dim]\\[default: the folder of the suite's file][/dim]"),
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the report, index.html, and tonight's boards.")
     ] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Make what it comes to the new baseline.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Make the results the new baseline.")] = False,
     directory: Annotated[
         Path | None, typer.Option("--directory", help="Where to keep the record of the run, for `oodbench ui`.")
     ] = None,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster, e.g. 127.0.0.1:6379 or auto.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a suite from nothing, hold it against its baseline, and say what became worse, slower, or just different.
+    """Run a suite afresh, compare it with its baseline, and report what is worse, slower or different.
 
-    0: nothing to report; 1: findings, two lines each; 2: it cannot be run or compared. docs/nightly.md says what is
-    a finding. The first run, with --accept, makes the baseline: commit its folder.
+    0: nothing to report; 1: findings, two lines each; 2: it cannot be run or compared. docs/nightly.md defines
+    findings. The first run, with --accept, writes the baseline: commit its folder.
 
     Example: [bold]oodbench nightly leaderboards/nightly/suite.toml -o report[/bold]
     """
@@ -43,18 +44,19 @@ def nightly(
     from oodbench.nightly.page import write_report
     from oodbench.nightly.run import run_night
     from oodbench.report.console import ConsoleProgress
+    from oodbench.report.text import count_text
     from oodbench.suite.suitefile import read_suite
 
     read_suite(suite)
     if against is None and "/" not in suite and not suite.endswith(".toml"):
-        raise UserError(f"suite {suite!r} comes along and has no folder of its own.\nName a baseline with --against.")
+        raise UserError(f"suite {suite!r} is built-in and has no folder of its own.\nName a baseline with --against.")
     baseline = against or Path(suite).parent
     try:
         before = read_night(baseline)
     except UserError:
         if not accept:
             raise
-        before = None  # it is made, or made anew
+        before = None  # it is written, or written again
     command = shlex.join(["oodbench", "nightly", suite, *(["--against", str(against)] if against else []), "--accept"])
     with contextlib.ExitStack() as stack:
         record = directory or Path(stack.enter_context(TemporaryDirectory(prefix="oodbench-nightly-")))
@@ -79,12 +81,13 @@ def nightly(
     if page is not None:
         console.print(f"wrote {page}", markup=False, highlight=False, soft_wrap=True)
     if accept:
-        text = f"the baseline in {baseline} is written: commit it"
+        text = f"wrote the baseline into {baseline}: commit it"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
         return
     assert judgement is not None
     if judgement.findings:
         raise typer.Exit(1)
     if not as_json:
-        text = f"nothing to report: {len(now.studies)} studies are as in the baseline of {judgement.before.date}"
+        studies = count_text(len(now.studies), "study", "studies")
+        text = f"nothing to report: {studies} compared with the baseline of {judgement.before.date}"
         output().print(text, markup=False, highlight=False, soft_wrap=True)

@@ -125,16 +125,16 @@ def over_chunks(
         for start in range(0, len(models), together)
     ]
 
-    def one(start: int) -> T:
+    def use_chunk(start: int) -> T:
         rows = slice(start, min(start + CHUNK_ROWS, len(x)))
         inputs = np.ascontiguousarray(x[rows].T, np.float32)
         return use(np.concatenate([_forward(part, inputs) for part in parts]), rows)
 
     starts = range(0, len(x), CHUNK_ROWS)
     if threads == 1 or len(starts) < 2 * threads:
-        return [one(start) for start in starts]
+        return [use_chunk(start) for start in starts]
     with ThreadPoolExecutor(threads) as executor:
-        return list(executor.map(one, starts))
+        return list(executor.map(use_chunk, starts))
 
 
 def _forward(

@@ -65,25 +65,25 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
         name = distribution(package).name
     except (PackageNotFoundError, ValueError):  # no name at all is a ValueError
         raise UserError(f"no distribution {package!r} is installed.\nInstall it first: pip install -e PATH.") from None
-    found = [
+    plugins = [
         load(kind, point.name)
         for kind in ("method", "dataset")
         for point in entry_points(group=f"oodbench.{kind}s")
         if point.dist is not None and point.dist.name == name
     ]
-    if not found:
+    if not plugins:
         raise UserError(
             f"{package!r} has no entry points in oodbench.methods or oodbench.datasets.\n"
             "Add them to its pyproject.toml; `oodbench new method NAME` shows how."
         )
-    for plugin in found:
+    for plugin in plugins:
         if plugin.cls is None:
             yield plugin, "can be loaded", plugin.broken
             continue
         checks = method_checks(plugin.cls) if plugin.kind == "method" else dataset_checks(plugin.cls)
         for title, check in checks:
             try:
-                with contextlib.redirect_stdout(sys.stderr):  # standard output is for what was found
+                with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
                     check()
             except AssertionError as error:
                 yield plugin, title, " ".join(str(error).split())
@@ -167,21 +167,23 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
         assert fault is None, fault
 
     def has_fitting_environments() -> None:
-        found = parts()
-        for part, environments in found.items():
-            like = found["train"][0].x.shape[1] if found["train"] and part != "train" else None
+        made = parts()
+        for part, environments in made.items():
+            like = made["train"][0].x.shape[1] if made["train"] and part != "train" else None
             fault = fault_in(part, environments, make(), like)
             assert fault is None, fault
 
     def repeats() -> None:
         for part, environments in parts(0).items():
             assert fingerprint(environments) == fingerprint(parts(0)[part]), f"{part} differs for the same seed"
-        train, other = fingerprint(parts(0)["train"]), fingerprint(parts(1)["train"])
-        assert train != other, "train is the same for different seeds"
+        first, second = fingerprint(parts(0)["train"]), fingerprint(parts(1)["train"])
+        assert first != second, "train is the same for different seeds"
 
     def keeps_test_rows_apart() -> None:
         by_part = {
-            part: {row.tobytes() for one in environments for row in np.column_stack([one.x, one.y])}
+            part: {
+                row.tobytes() for environment in environments for row in np.column_stack([environment.x, environment.y])
+            }
             for part, environments in parts().items()
         }
         for part in ("train", "validation"):

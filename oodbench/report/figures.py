@@ -83,7 +83,7 @@ def drawings_of(scores: Scores) -> dict[str, Callable[[Scores], Figure]]:
 def gather(dataset_id: str, records: Sequence[StudyRecord]) -> Scores:
     import pandas as pd
 
-    records = sorted((one for one in records if not one.repeat_of), key=lambda record: record.label)
+    records = sorted((record for record in records if not record.repeat_of), key=lambda record: record.label)
     frames, trained = [], dict[str, None]()
     for record in records:
         if record.results is None:
@@ -93,11 +93,11 @@ def gather(dataset_id: str, records: Sequence[StudyRecord]) -> Scores:
         frames.append(test[["error", "accuracy", "f1"]].mean().reset_index().assign(method=record.label))
         trained |= dict.fromkeys(chosen.loc[chosen["part"] == "train", "environment"])
     if not frames:
-        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` says why.")
+        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` shows why.")
     frame = pd.concat(frames, ignore_index=True)
     if frame["environment"].nunique() < 2:
         raise UserError(
-            f"{dataset_id!r} has one test environment, and the figures compare several.\n"
+            f"{dataset_id!r} has one test environment; the figures compare several.\n"
             "`oodbench leaderboard` shows its results."
         )
     seeds = sorted({record.seeds for record in records if record.results is not None})
@@ -117,11 +117,11 @@ def draw_accuracy_f1(scores: Scores) -> Figure:
     figure = new_figure(PAGE, 4.9 + 0.25 * -(-len(scores.methods) // beside))
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
-        mine = scores.of(method)
+        cells = scores.of(method)
         points = axes.scatter(
-            mine["f1"], mine["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
+            cells["f1"], cells["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
         )
-        told = zip(mine["environment"], mine["accuracy"], mine["f1"], strict=True)
+        told = zip(cells["environment"], cells["accuracy"], cells["f1"], strict=True)
         explain(points, [f"{method} on {name}: accuracy {accuracy:.3f}, F1 {f1:.3f}" for name, accuracy, f1 in told])
     for method, look in scores.looks.items():  # above all points
         mean = scores.of(method)[["f1", "accuracy"]].mean()
@@ -133,7 +133,7 @@ def draw_accuracy_f1(scores: Scores) -> Figure:
     axes.set_xlabel("F1")
     axes.set_ylabel("accuracy")
     figure.legend(loc="outside lower left", ncols=beside, markerscale=0.7)
-    _title(figure, scores, "large, and in the legend: average (accuracy, F1)")
+    _title(figure, scores, "large markers and legend: averages (accuracy, F1)")
     return figure
 
 
@@ -145,8 +145,8 @@ def draw_distribution(scores: Scores) -> Figure:
     axes = figure.add_subplot()
     names = []
     for row, method in enumerate(order):
-        look, mine = scores.looks[method], scores.of(method)
-        values = mine[column].to_numpy()
+        look, cells = scores.looks[method], scores.of(method)
+        values = cells[column].to_numpy()
         line = {"color": look.color, "linewidth": 1.2}
         axes.boxplot(
             values, positions=[row], orientation="horizontal", widths=0.6, showfliers=False, patch_artist=True,
@@ -155,19 +155,19 @@ def draw_distribution(scores: Scores) -> Figure:
         )  # fmt: skip
         jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
         points = axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
-        told = zip(mine["environment"], values, strict=True)
+        told = zip(cells["environment"], values, strict=True)
         explain(points, [f"{method} on {name}: {column} {value:.3f}" for name, value in told])
         average = axes.scatter(
             values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3
         )
         explain(average, [f"{method}, average: {column} {values.mean():.3f}"])
         worst = int((best_first * values).argmax())
-        names.append(f"{method}\nworst {mine['environment'].iloc[worst]} {values[worst]:.3f}")
+        names.append(f"{method}\nworst {cells['environment'].iloc[worst]} {values[worst]:.3f}")
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(ROW_TITLES[column])
-    _title(figure, scores, "box: quartiles and median; large: average")
+    _title(figure, scores, "box: quartiles and median; large marker: average")
     return figure
 
 
@@ -185,13 +185,15 @@ def draw_states(scores: Scores) -> Figure:
     for number, axes in enumerate(panels.flat):
         axes.axis("off")
         if number < len(methods):
-            mine = scores.of(methods[number]).set_index("environment")["error"]
+            errors = scores.of(methods[number]).set_index("environment")["error"]
             name = textwrap.fill(methods[number], 48)
-            axes.set_title(f"{name}\nmean {mine.mean():.3f}, worst {mine.idxmax()} {mine.max():.3f}", fontsize=8.5)
-            _draw_tiles(axes, methods[number], mine, scores.trained, color)
+            axes.set_title(
+                f"{name}\nmean {errors.mean():.3f}, worst {errors.idxmax()} {errors.max():.3f}", fontsize=8.5
+            )
+            _draw_tiles(axes, methods[number], errors, scores.trained, color)
     name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
     figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
-    _title(figure, scores, "darker: smaller error; dashed: trained on; empty: no data")
+    _title(figure, scores, "darker: lower error; dashed: trained on; empty: no data")
     return figure
 
 
@@ -199,20 +201,20 @@ def _draw_tiles(axes: Any, method: str, errors: pd.Series[float], trained: Seque
     from matplotlib.patches import Rectangle
 
     for state, (row, column) in TILES.items():
-        known = state in errors.index
-        if state == "PR" and not known:
+        tested = state in errors.index
+        if state == "PR" and not tested:
             continue
-        face: Any = color.to_rgba(errors[state]) if known else "white"
-        edge = "white" if known else "#444444" if state in trained else "#cccccc"
+        face: Any = color.to_rgba(errors[state]) if tested else "white"
+        edge = "white" if tested else "#444444" if state in trained else "#cccccc"
         dashes = "--" if state in trained else "-"
         tile = Rectangle((column, -row), 0.94, 0.94, facecolor=face, edgecolor=edge, linestyle=dashes)
         axes.add_patch(tile)
-        about = f"error {errors[state]:.3f}" if known else "trained on" if state in trained else "no data"
+        about = f"error {errors[state]:.3f}" if tested else "trained on" if state in trained else "no data"
         explain(tile, [f"{method} on {state}: {about}"])
-        bright = known and 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
-        ink = "#888888" if not known else "#111111" if bright else "white"
+        bright = tested and 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
+        ink = "#888888" if not tested else "#111111" if bright else "white"
         axes.text(column + 0.47, 0.6 - row, state, color=ink, ha="center", va="center", fontsize=7)
-        if known:
+        if tested:
             axes.text(
                 column + 0.47, 0.25 - row, f"{errors[state]:.2f}", color=ink, ha="center", va="center", fontsize=5.5
             )

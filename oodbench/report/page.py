@@ -136,7 +136,9 @@ def _section(id: str, board: Leaderboard, environments: bool) -> Section:
 def _figures(board: Leaderboard, environments: bool) -> Iterator[tuple[str, Figure]]:
     """What this board's studies allow: of test environments where there are several."""
     records, looks = records_shown(board), looks_on(board)
-    tested = {name for one in records if one.results is not None for name in cells_of(one.results, "error").columns}
+    tested = {
+        name for record in records if record.results is not None for name in cells_of(record.results, "error").columns
+    }
     if environments and len(tested) > 1:
         scores = gather(board.dataset_id, records)
         for name, draw in drawings_of(scores).items():

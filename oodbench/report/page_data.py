@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.board.metrics import cells_of
+from oodbench.report.columns import has_interval
 from oodbench.report.drawing import Look, looks_of
-from oodbench.report.tables import has_interval, legend, texts_of, titles_of
+from oodbench.report.tables import legend, texts_of, titles_of
+from oodbench.report.text import ABSENT
 
 if TYPE_CHECKING:
     from oodbench.board.leaderboard import Leaderboard
     from oodbench.study.record import StudyRecord
 
-NOT_SAID = "–"
 WORDS = ("method", "told")  # columns that are no numbers
 
 
@@ -129,18 +130,18 @@ def looks_on(board: Leaderboard) -> dict[str, Look]:
 
 def _bars(board: Leaderboard) -> dict[str, Bar]:
     cells = {row.label: row.cells[board.metrics[0]] for row in board.rows}
-    found = {
+    intervals = {
         label: (*cell.intervals[board.over], cell.value)
         for label, cell in cells.items()
         if cell.value is not None and board.over in cell.intervals
     }
-    if not found:
+    if not intervals:
         return {}
-    start, end = min(low for low, _, _ in found.values()), max(high for _, high, _ in found.values())
+    start, end = min(low for low, _, _ in intervals.values()), max(high for _, high, _ in intervals.values())
     width = (end - start) or 1.0
     return {
-        label: Bar(*(round(100 * (one - start) / width, 2) for one in (low, value, high)))
-        for label, (low, high, value) in found.items()
+        label: Bar(*(round(100 * (point - start) / width, 2) for point in (low, value, high)))
+        for label, (low, high, value) in intervals.items()
     }
 
 
@@ -149,7 +150,7 @@ def _heat_map(records: Sequence[StudyRecord]) -> HeatMap | None:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    tables = {one.label: cells_of(one.results, "error") for one in records if one.results is not None}
+    tables = {record.label: cells_of(record.results, "error") for record in records if record.results is not None}
     means = {label: table.mean() for label, table in tables.items()}
     environments = list(dict.fromkeys(str(name) for mean in means.values() for name in mean.index))
     if not environments:
@@ -158,7 +159,7 @@ def _heat_map(records: Sequence[StudyRecord]) -> HeatMap | None:
 
     def heat(label: str, environment: str) -> Heat:
         if environment not in means[label]:
-            return Heat(NOT_SAID, "transparent", "inherit", f"{label} has no result on {environment}")
+            return Heat(ABSENT, "transparent", "inherit", f"{label} has no result on {environment}")
         value, table = float(means[label][environment]), tables[label]
         red, green, blue, _ = colormaps["viridis"]((value - least) / ((most - least) or 1.0))
         bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
@@ -202,7 +203,7 @@ def _ledger(records: Sequence[StudyRecord]) -> Plain:
                     f"{spent.row_visits:,}",
                     f"{spent.seconds:,.1f}" if spent.seconds >= 10 else f"{spent.seconds:.3f}",
                     spent.device,
-                    record.selector or NOT_SAID,
+                    record.selector or ABSENT,
                     record.information or "nothing",
                 ],
             )
@@ -216,7 +217,7 @@ def _provenance(records: Sequence[StudyRecord]) -> Plain:
         (
             record.label,
             [
-                text or NOT_SAID
+                text or ABSENT
                 for text in (
                     record.run_id,
                     record.concluded,
@@ -233,11 +234,11 @@ def _provenance(records: Sequence[StudyRecord]) -> Plain:
 
 def _versions(records: Iterable[StudyRecord]) -> list[str]:
     """Each set of versions once."""
-    found = []
+    texts = []
     for record in records:
         parts = [f"Python {record.python}"] if record.python else []
-        found.append(", ".join([*(f"{name} {one}" for name, one in record.versions.items()), *parts]))
-    return sorted({text for text in found if text})
+        texts.append(", ".join([*(f"{name} {version}" for name, version in record.versions.items()), *parts]))
+    return sorted({text for text in texts if text})
 
 
 def _value(text: str) -> str:

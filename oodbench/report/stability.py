@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName, UserError
+from oodbench.report.text import number_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,48 +21,51 @@ def look_up(record: Record, run: str, seed: int | None, environment: str) -> dic
     document = record.document(run_id, "stability.json")
     if document is None:
         raise UserError(
-            f"run {run_id} has no stability on record: its study failed, or is from before it was measured.\n"
+            f"run {run_id} has no recorded stability: its study failed, or is older than this measure.\n"
             "Run the study again with --fresh."
         )
-    seeds = sorted({one["seed"] for one in document["assessments"]})
+    seeds = sorted({assessed["seed"] for assessed in document["assessments"]})
     seed = seeds[0] if seed is None else seed
     if seed not in seeds:
         raise UnknownName("seed", str(seed), map(str, seeds))
-    of_seed = [one for one in document["assessments"] if one["seed"] == seed]
-    asked = [one for one in of_seed if one["environment"] == environment]
+    of_seed = [assessed for assessed in document["assessments"] if assessed["seed"] == seed]
+    asked = [assessed for assessed in of_seed if assessed["environment"] == environment]
     if not asked:
-        raise UnknownName("environment", environment, {one["environment"] for one in of_seed})
+        raise UnknownName("environment", environment, {assessed["environment"] for assessed in of_seed})
     overview = [
-        {key: one[key] for key in ("part", "environment", "rows", "stability", "ods", "failure")} for one in of_seed
+        {key: assessed[key] for key in ("part", "environment", "rows", "stability", "ods", "failure")}
+        for assessed in of_seed
     ]
     return {"run_id": run_id, "alpha0": document["alpha0"], "seed": seed, "environments": overview, "worst": asked}
 
 
-def print_assessments(found: dict[str, Any], console: Console) -> None:
+def print_assessments(looked_up: dict[str, Any], console: Console) -> None:
     from rich.table import Table
 
-    console.print(f"run {found['run_id']}, seed {found['seed']}, alpha0={found['alpha0']:g}", highlight=False)
+    console.print(
+        f"run {looked_up['run_id']}, seed {looked_up['seed']}, alpha0={looked_up['alpha0']:g}", highlight=False
+    )
     overview = Table()
     for column in ("part", "environment"):
         overview.add_column(column)
     for column in ("rows", "DS", "ODS"):
         overview.add_column(column, justify="right")
-    for one in found["environments"]:
-        numbers = (_number(one["stability"]), _number(one["ods"]))
-        overview.add_row(one["part"], one["environment"], str(one["rows"]), *numbers)
+    for assessed in looked_up["environments"]:
+        numbers = (_number(assessed["stability"]), _number(assessed["ods"]))
+        overview.add_row(assessed["part"], assessed["environment"], str(assessed["rows"]), *numbers)
     console.print(overview)
     console.print(
-        "DS: the largest divergence among sub-populations; ODS: that of the environment from training. In nats.",
+        "DS: the largest divergence of a sub-population; ODS: divergence of the environment from training. In nats.",
         soft_wrap=True,
     )
-    for one in found["worst"]:
-        title = f"the worst sub-population of {one['environment']} ({one['part']})"
-        if one["worst"] is None:
-            console.print(f"{title}: {one['failure']}", markup=False, highlight=False, soft_wrap=True)
+    for assessed in looked_up["worst"]:
+        title = f"the worst sub-population of {assessed['environment']} ({assessed['part']})"
+        if assessed["worst"] is None:
+            console.print(f"{title}: {assessed['failure']}", markup=False, highlight=False, soft_wrap=True)
             continue
-        worst = one["worst"]
+        worst = assessed["worst"]
         console.print(
-            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {one['rows']}), "
+            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {assessed['rows']}), "
             f"divergence {worst['divergence']:.3f}",
             highlight=False,
             soft_wrap=True,
@@ -87,4 +91,4 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}" if abs(value) < 1e4 else f"{value:.3g}"
+    return number_text(value, ".3g" if value is not None and abs(value) >= 1e4 else ".3f")

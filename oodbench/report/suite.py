@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.board.cells import ENDING, scores_of, write_cells
+from oodbench.report.columns import TITLES
 from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
-from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
+from oodbench.report.tables import legend, line, markdown_table, notes, rich_table
+from oodbench.report.text import ABSENT, cell_text
 from oodbench.settings.space import fixed_text
 
 if TYPE_CHECKING:
@@ -171,11 +173,11 @@ def _index(result: SuiteBoards) -> str:
             )
         )
     records = [record for board in result.boards for record in board.records]
-    versions = sorted({", ".join(f"{name} {one}" for name, one in record.versions.items()) for record in records})
+    versions = sorted({", ".join(f"{name} {text}" for name, text in record.versions.items()) for record in records})
     page = f"[{PAGE}/index.html]({PAGE}/index.html)"
-    lines += ["", f"All of it on one page, with figures, ledger and provenance: {page}."]
+    lines += ["", f"All boards on one page, with figures, ledger and provenance: {page}."]
     lines += ["", *(f"Versions: {text}." for text in versions)]
-    lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
+    lines += ["", "Compiled from the recorded runs with", "", f"    {command}"]
     return "\n".join(lines) + "\n"
 
 
@@ -186,9 +188,9 @@ def suite_command(command: str, result: SuiteBoards) -> str:
 
 
 def _budget(board: BoardResult) -> str:
-    return f"{_span([record.trials for record in board.records])} × {_span([one.seeds for one in board.records])}"
+    return f"{_span([record.trials for record in board.records])} × {_span([record.seeds for record in board.records])}"
 
 
 def _span(values: list[str] | list[int]) -> str:
     """The value, or the first and the last."""
-    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else "–"
+    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else ABSENT

@@ -107,5 +107,5 @@ class StoredPredictors(Mapping[tuple[int, int], Any]):
 
 
 def _only_ours(path: Path) -> bool:
-    found = path.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+    status = path.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022

@@ -53,7 +53,7 @@ def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pac
             arrived[position] = result
             if len(arrived) < len(pack.trials):
                 return
-            result = PackResult.joined([((one,), arrived[one]) for one in sorted(arrived)])
+            result = PackResult.joined([((place,), arrived[place]) for place in sorted(arrived)])
             del parts[number]
         finished.add(number)
         on_result(pack, result)

@@ -96,8 +96,8 @@ def changed(instance: Any) -> dict[str, str]:
 
 def differences(instance: Any, usual: Any) -> dict[str, str]:
     """All settings, named or not, that differ from those of another instance, as text."""
-    other = as_dict(usual)
-    return {name: _as_text(value) for name, value in as_dict(instance).items() if value != other[name]}
+    usual_values = as_dict(usual)
+    return {name: _as_text(value) for name, value in as_dict(instance).items() if value != usual_values[name]}
 
 
 def type_name(kind: Any) -> str:

@@ -120,7 +120,7 @@ def test_with_few_seeds_nothing_is_claimed_and_the_board_says_so() -> None:
     board = compile_leaderboard("data", [record("a", [1.0, 1.1, 1.2, 1.1]), record("b", [5.0, 6.0, 5.5, 5.1])])
     assert [row.cells["mean_error"].tier for row in board.rows] == [None, None]
     assert "tier |" not in render(board, "md")
-    assert "Too few seeds to tell methods apart: 4, and with so many methods it takes 6." in render(board, "md")
+    assert "Too few seeds to tell methods apart: 4, and this many methods need 6." in render(board, "md")
     assert json.loads(render(board, "json"))["too_few_to_tell"] is True
 
 

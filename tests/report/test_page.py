@@ -195,7 +195,7 @@ def test_one_environment_and_older_records_have_less_to_show() -> None:
     older = replace(one, ledger=Ledger(), chosen={}, command="", versions={}, python="")
     page = Page(rendered(compile_leaderboard("data", [older])))
     assert page.within("figcaption") == []
-    assert "The record has none." in page.within("p")
+    assert "No hyper-parameters are recorded." in page.within("p")
     assert any(text.startswith("No command") for text in page.within("p"))
     failed = replace(older, results=None, status="FAILED", reason="diverged")
     assert Page(rendered(compile_leaderboard("data", [failed]))).within("figcaption") == []
