@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from oodbench.engine.coding import class_signs
 from oodbench.settings.fields import setting
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Recipe:
             if self.loss in ("auto", "cross_entropy"):
                 chosen = outputs.gather(1, y.unsqueeze(1)).squeeze(1)
                 return outputs.logsumexp(1) - chosen
-            return mse_loss(outputs, class_signs(outputs, y), reduction="none").mean(1)
+            return mse_loss(outputs, class_signs(y, outputs.shape[1], outputs.dtype), reduction="none").mean(1)
         return mse_loss(outputs.squeeze(1), y, reduction="none")
 
     def row_slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -65,16 +66,6 @@ class Recipe:
         if y.is_floating_point():
             return 2 * (outputs - y.unsqueeze(1))
         if self.loss == "squared":
-            return 2 / outputs.shape[1] * (outputs - class_signs(outputs, y))
+            return 2 / outputs.shape[1] * (outputs - class_signs(y, outputs.shape[1], outputs.dtype))
         is_class = outputs.new_zeros(outputs.shape).scatter(1, y.unsqueeze(1), 1.0)
         return outputs.softmax(1) - is_class
-
-
-def class_signs(outputs: Tensor, y: Tensor) -> Tensor:
-    """The targets of outputs [trial, output, row] for class numbers [trial, row]: +1 for a row's class, else -1.
-
-    A single output stands for class 1.
-    """
-    if outputs.shape[1] == 1:
-        return (2 * y - 1).unsqueeze(1).to(outputs.dtype)
-    return outputs.new_full(outputs.shape, -1.0).scatter(1, y.unsqueeze(1), 1.0)
