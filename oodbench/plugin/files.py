@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +20,26 @@ def data_root() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("oodbench", appauthor=False)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file, for its owner alone, that takes the place of `path` when it is whole; otherwise it is deleted.
+
+    Examples:
+        >>> with replacing(folder / "registry.json") as temporary:
+        ...     temporary.write_text("{}")
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("r+b") as file:
+            os.fsync(file.fileno())  # a name must not appear before its contents
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)  # of a full disk, give back what was taken
 
 
 @dataclass(frozen=True)

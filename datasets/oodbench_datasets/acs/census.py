@@ -6,8 +6,6 @@ A file is used only if it is in the registry, a JSON file beside them that has t
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from oodbench.errors import UnknownName, UnusableData, UserError
-from oodbench.plugin.files import VARIABLE, Holding, data_root
+from oodbench.plugin.files import VARIABLE, Holding, data_root, replacing
 from oodbench_datasets.acs.states import FIPS
 
 ADDRESS = "https://www2.census.gov/programs-surveys/acs/data/pums"
@@ -179,19 +177,6 @@ def _holding(key: str, entry: Entry, fault: str = "", remedy: str = "") -> Holdi
     file = person_file(key)
     facts: dict[str, str | int] = {"year": file.year, "horizon": file.horizon, "state": file.state}
     return Holding(key, {**facts, "rows": entry.rows, "size": entry.size, "path": entry.path}, fault, remedy)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the place of `path` when all went well, and leaves no trace when not."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import UnusableData
-from oodbench_datasets.acs.census import CENSUS, Entry, PersonFile, opened, replacing
+from oodbench.plugin.files import replacing
+from oodbench_datasets.acs.census import CENSUS, Entry, PersonFile, opened
 from oodbench_datasets.acs.codes import NOT_A_VALUE, OTHER_YEARS, SPELLINGS, recode
 
 if TYPE_CHECKING:
