@@ -25,10 +25,10 @@ STEPS, LEARNING_RATE = 1000, 1e-2
 class KerHRM(Method):
     """Kernelized heterogeneous risk minimization (Liu et al., NeurIPS 2021).
 
-    Departs from the authors' code: clusters and, for `invariance=gradient`, the invariant predictor are least squares
+    Differs from the authors' code: clusters and, for `invariance=gradient`, the invariant predictor are least squares
     in closed form rather than thousands of gradient steps; the random network serves all configurations of a seed,
     its own output is left out, and its directions come from at most `basis` rows, so that large tables can be used.
-    It brings its own network, whatever the model family, and fits squared errors (classes as -1, +1).
+    It has its own network, whatever the model family, and fits squared errors (classes as -1, +1).
     """
 
     uses = frozenset({"clusters"})

@@ -24,8 +24,8 @@ class Recipe:
     """
 
     steps: int = setting(2000, "gradient steps of one training")
-    optimizer: Literal["adam", "sgd"] = setting("adam", "sgd has momentum 0.9")
-    batch: int = setting(0, f"rows a step; 0 takes all rows, or {LARGE_BATCH} where there are over {LARGE}")
+    optimizer: Literal["adam", "sgd"] = setting("adam", "adam, or sgd with momentum 0.9")
+    batch: int = setting(0, f"rows per step; 0: all rows, or {LARGE_BATCH} if there are more than {LARGE}")
     loss: Literal["auto", "squared", "cross_entropy"] = setting(
         "auto",
         "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1 "
@@ -43,7 +43,7 @@ class Recipe:
         return min(wanted, rows)
 
     def outputs(self, classification: bool, classes: int) -> int:
-        """How many numbers a model says of a row."""
+        """How many outputs a model has per row."""
         return classes if classification and (classes > 2 or self.loss != "squared") else 1
 
     def row_losses(self, outputs: Tensor, y: Tensor) -> Tensor:

@@ -24,7 +24,9 @@ SETTLED = 0.1  # of a cluster's average size: fewer rows that move end the searc
 def check_clusters(hparams: Mapping[str, Value], train: TrainingRows) -> None:
     clusters = int(hparams["clusters"])
     if clusters > len(train):
-        raise InvalidSetting(f"clusters={clusters} is more than the {len(train)} training rows.\nSet fewer.")
+        raise InvalidSetting(
+            f"clusters={clusters} is more than the {len(train)} training rows.\nChoose fewer clusters."
+        )
 
 
 def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor) -> Tensor:

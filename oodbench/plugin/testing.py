@@ -133,7 +133,7 @@ def method_checks(cls: type[Method]) -> list[Check]:
         predictor = _fit(cls, train, _trials(cls)[:1])[0]
         copy = pickle.loads(pickle.dumps(predictor))
         same = np.array_equal(copy.predict(validation.x), predictor.predict(validation.x))
-        assert same, "the predictor gives other values after pickling"
+        assert same, "the predictor gives different values after pickling"
 
     checks: list[Check] = [("satisfies the interface", interface)]
     if "regression" in cls.tasks:
@@ -188,11 +188,11 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
         }
         for part in ("train", "validation"):
             common = len(by_part["test"] & by_part[part])  # in discrete data some rows are equal by chance
-            assert common <= len(by_part["test"]) // 5, f"{common} test rows are {part} rows too"
+            assert common <= len(by_part["test"]) // 5, f"{common} test rows are also {part} rows"
 
     return [
         ("satisfies the interface", interface),
-        ("has environments to train, validate and test on that fit together", has_fitting_environments),
+        ("has consistent training, validation and test environments", has_fitting_environments),
         ("gives the same data for the same seed", repeats),
         ("keeps test rows out of training and validation", keeps_test_rows_apart),
     ]

@@ -24,7 +24,7 @@ def cluster(address: str | None) -> Iterator[None]:
     _quieten()
     if address is not None:
         _check_reachable(address)
-    else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
+    else:  # our own, for the length of a run; a cluster of the user keeps its own settings
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     with _kept_to_this_machine() if address is None else contextlib.nullcontext():
         ours = _connect(address)
@@ -58,7 +58,7 @@ def _connect(address: str | None) -> bool:
     except (ConnectionError, RuntimeError, ValueError) as error:
         where, said = address or "this machine", " ".join(str(error).split())
         raise Unreachable(
-            f"Ray at {where} did not answer: {said}\nStart it with `ray start --head`, or leave out --address."
+            f"Ray at {where} does not answer: {said}\nStart it with `ray start --head`, or leave out --address."
         ) from None
     importing.join()  # modules of ray.tune import each other: another thread would find them half-made
     return True
