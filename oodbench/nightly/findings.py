@@ -16,6 +16,7 @@ from oodbench.board.cells import Scores
 from oodbench.board.comparison import Compared, Comparison, compare_all
 from oodbench.board.statistics import fewest_units
 from oodbench.nightly.baseline import Night, StudyState
+from oodbench.report.text import count_text, interval_text
 
 SLOWER = 1.5  # times the ratio of the baseline; docs/nightly.md has the spread that was measured
 RELEVANT = 1e-3  # of the mean error; in float32, rounding that another machine does otherwise can become consistent
@@ -121,7 +122,8 @@ def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
         if study.failure and not earlier.failure:
             yield Finding("failed", where, "has no result", f"{_one_line(study.failure)} {remedy}")
         elif study.failed_trainings > earlier.failed_trainings:
-            what = f"has {study.failed_trainings} failed trainings, {earlier.failed_trainings} in the baseline"
+            failed = count_text(study.failed_trainings, "failed training")
+            what = f"has {failed}, {earlier.failed_trainings} in the baseline"
             yield Finding(
                 "failed trainings", where, what, f"The record has the reasons; --directory DIR keeps it. {remedy}"
             )
@@ -132,10 +134,8 @@ def _in_speed(speed: Sequence[SpeedCompared], now: Night, remedy: str) -> Iterat
         method = timed.method
         if timed.slower and timed.times is not None:
             what = f"takes {timed.times:.2f} times the CPU time of the baseline"
-            more = (
-                f"{timed.now:.2f} times the reference work, {timed.before:.2f} in the baseline; {SLOWER}x is allowed."
-            )
-            yield Finding("slower", method, what, f"{more} {remedy}")
+            more = f"{timed.now:.2f} times the reference work, {timed.before:.2f} in the baseline"
+            yield Finding("slower", method, what, f"{more}; up to a factor of {SLOWER} is allowed. {remedy}")
         elif timed.before is not None and timed.now is None and method in now.speed_faults:
             yield Finding("no speed", method, "cannot be timed", f"{_one_line(now.speed_faults[method])} {remedy}")
 
@@ -179,7 +179,7 @@ def _relative(row: Compared) -> float:
 
 
 def _how_sure(row: Compared) -> str:
-    interval = f"95 % interval {row.interval[0]:+.3g} to {row.interval[1]:+.3g}, " if row.interval else ""
+    interval = f"95 % interval {interval_text(row.interval, '+.3g')}, " if row.interval else ""
     return f"Difference {row.difference:+.3g}, {interval}p = {row.p:.2g} over {row.units} seeds."
 
 

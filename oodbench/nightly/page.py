@@ -8,7 +8,7 @@ from pathlib import Path
 
 from oodbench.nightly.findings import SLOWER, Judgement
 from oodbench.report.template import render_template
-from oodbench.report.text import ABSENT, interval_text, number_text
+from oodbench.report.text import ABSENT, count_text, interval_text, number_text
 
 FILE = "index.html"
 DIGITS = ".4g"
@@ -43,7 +43,7 @@ def render_report(title: str, judgement: Judgement) -> str:
     return render_template(
         "oodbench.nightly",
         "page.html.j2",
-        headline=f"{count} finding{'s' * (count != 1)}" if count else "Nothing to report",
+        headline=count_text(count, "finding") if count else "Nothing to report",
         title=title,
         before=judgement.before,
         now=judgement.now,

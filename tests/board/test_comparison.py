@@ -152,7 +152,7 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
     run = ["run", "-m", "erm", "-m", "fdro", "-d", "selection_bias", *settings, "--trials", "3", "--seeds", "6"]
     done = cli(*run, "--address", ray_address, "--repeats", "3", "--price")
     assert done.code == 0, done.err
-    assert "3 searches, on the same data" in done.err
+    assert "3 searches on the same data" in done.err
     for text in ("over searches", "price of selection", "oracle: chosen on test data", "tier", "95 % interval"):
         assert text in done.out, text
     board = ["leaderboard", "selection_bias", *settings]

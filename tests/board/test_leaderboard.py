@@ -144,7 +144,7 @@ def test_an_oracle_is_shown_but_not_compared_and_prices_the_choice() -> None:
     assert cells["b"].price is None
     assert cells[f"a ({ORACLE})"].price is None
     for format in ("md", "latex"):
-        assert "against the oracle, which is chosen on test data" in render(board, format)
+        assert "against the oracle, which selects on test data" in render(board, format)
     assert "+0.500" in render(board, "md")
 
 

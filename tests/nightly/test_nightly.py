@@ -122,7 +122,7 @@ def test_speed_is_compared_as_a_ratio() -> None:
 def test_a_suite_with_too_few_seeds_is_told_so() -> None:
     few = night({name: table(seeds=3) for name in METHODS})
     (notice,) = judge(few, few, "").notices
-    assert "3 seeds are too few: with 3 studies" in notice
+    assert "3 seeds are too few: where all 3 studies" in notice
     assert "7 are needed" in notice
     (other,) = judge(night(), night(machine=ELSEWHERE), "").notices
     assert "cpu one → another; torch 2.13 → 2.14" in other
