@@ -14,8 +14,11 @@ OodbenchError
     ├── SealedError          test data was asked for before the selection was made
     ├── StudyFailed          no configuration of a study finished on every seed
     ├── TrackingFailed       the tracking server does not answer, or answers with an error
+    │   └── UnreadableRecord     an entry is damaged, or another version of oodbench wrote it
     ├── Unwritable           the disk is full or read-only
     └── Interrupted          exit code 130: stopped by the user; the same command continues
+
+`Notice` is a warning: something was left out, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -94,6 +97,10 @@ class TrackingFailed(WorkError):
     pass
 
 
+class UnreadableRecord(TrackingFailed):
+    pass
+
+
 class Unwritable(WorkError):
     def __init__(self, directory: object, error: OSError) -> None:
         super().__init__(
@@ -104,6 +111,10 @@ class Unwritable(WorkError):
 
 class Interrupted(WorkError):
     exit_code = 130
+
+
+class Notice(UserWarning):
+    """What was left out, why, and what to do; the command line shows it on standard error."""
 
 
 def one_line(error: BaseException) -> str:

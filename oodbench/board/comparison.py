@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
 from oodbench.board.standing import units_of
 from oodbench.board.statistics import (
@@ -76,7 +76,9 @@ class _Pair:
         return differences(np.asarray(self.b, np.float64), np.asarray(self.a, np.float64))
 
 
-def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds") -> Comparison:
+def compare(
+    a: Sequence[MethodScores], b: Sequence[MethodScores], metric: str = "mean_error", over: Over = "seeds"
+) -> Comparison:
     """B compared with A, by setting and method; where each side has a single method, those two are compared."""
     one_each = len({scores.method for scores in a}) == 1 == len({scores.method for scores in b})
     comparison = compare_all(a, b, metric, over, by_name=not one_each)
@@ -88,7 +90,11 @@ def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error"
 
 
 def compare_all(
-    a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds", by_name: bool = True
+    a: Sequence[MethodScores],
+    b: Sequence[MethodScores],
+    metric: str = "mean_error",
+    over: Over = "seeds",
+    by_name: bool = True,
 ) -> Comparison:
     """As `compare`, but A and B may have nothing in common. If not `by_name`, methods of different names are paired."""
     rows: list[Compared] = []
@@ -114,7 +120,7 @@ def compare_all(
     return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
 
 
-def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | str:
+def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) -> _Pair | str:
     """The values both have, or why they cannot be paired."""
     assert a.table is not None
     assert b.table is not None

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from oodbench.errors import UnequalTerms
-from oodbench.study.spec import Budget
-
-if TYPE_CHECKING:
-    from oodbench.study.record import StudyRecord
+from oodbench.study.record import StudyRecord
+from oodbench.study.spec import describe_search
 
 SHOWN = 6  # digits of a fingerprint
 
@@ -31,13 +28,12 @@ class Terms:
 
 
 def terms_of(record: StudyRecord) -> Terms:
-    granted = record.ledger
-    way = Budget(search=granted.search, scheduler=granted.scheduler, budget=granted.budget_seconds).deviations
+    budget = record.budget
     return Terms(
-        granted.trials_granted or record.trials,
-        record.seeds,
-        ", ".join(way) or "search=random",
-        record.fingerprint,
+        budget.trials,
+        budget.seeds,
+        ", ".join(describe_search(budget.search, budget.scheduler, budget.seconds)) or "search=random",
+        record.data.fingerprint,
         record.test_fingerprint,
     )
 

@@ -26,16 +26,16 @@ def sync(
 
     from oodbench.record.delivery import deliver_all
 
-    outcomes = deliver_all(directory, tracking_uri)
+    deliveries = deliver_all(directory, tracking_uri)
     if as_json:
-        print(json.dumps([outcome.as_dict() for outcome in outcomes], indent=2))
+        print(json.dumps([delivery.as_dict() for delivery in deliveries], indent=2))
     else:
-        for outcome in outcomes:
-            word = "[red]kept[/red]     " if outcome.reason else "delivered"
-            line = f"{outcome.parcel.title} to {outcome.record}" + (f": {outcome.reason}" if outcome.reason else "")
+        for delivery in deliveries:
+            word = "[red]kept[/red]     " if delivery.reason else "delivered"
+            line = f"{delivery.title} to {delivery.record}" + (f": {delivery.reason}" if delivery.reason else "")
             output().print(f"{word} {escape(line)}", highlight=False, soft_wrap=True)
-        if not outcomes:
+        if not deliveries:
             text = f"nothing in {directory} is waiting for delivery"
             output().print(text, markup=False, highlight=False, soft_wrap=True)
-    if any(outcome.reason for outcome in outcomes):
+    if any(delivery.reason for delivery in deliveries):
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oodbench.board.cells import ENDING, Scores, read_cells, scores_of
+from oodbench.board.cells import ENDING, MethodScores, read_cells, scores_of
 from oodbench.errors import UserError
 from oodbench.nightly.machine import Machine
 
@@ -35,17 +35,17 @@ class Night:
     machine: Machine
     speed: Mapping[str, float]  # method -> CPU time, in units of the reference
     studies: Sequence[StudyState]
-    scores: Sequence[Scores] = field(repr=False)
+    scores: Sequence[MethodScores] = field(repr=False)
     speed_faults: Mapping[str, str] = field(default_factory=dict)  # method -> why there is no speed
     files: Sequence[str] = ()  # in its folder, without nightly.json
 
 
 def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], faults: Mapping[str, str]) -> Night:
     boards = [leaderboard for board in result.boards for leaderboard in board.leaderboards]
-    records = [record for board in result.boards for record in board.records]
+    made = [study.record.provenance for board in result.boards for study in board.studies]
     return Night(
-        date=max((record.concluded for record in records), default=""),
-        git_commit=next((record.git_commit for record in records), ""),
+        date=max((each.day for each in made), default=""),
+        git_commit=next((each.git_commit for each in made), ""),
         machine=machine,
         speed=dict(speed),
         studies=[

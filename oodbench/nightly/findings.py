@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.board.comparison import Compared, Comparison, compare_all
 from oodbench.board.statistics import fewest_units
 from oodbench.nightly.baseline import Night, StudyState
@@ -154,7 +154,7 @@ def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
     return notices
 
 
-def _differing(a: Scores, b: Scores) -> tuple[int, int]:
+def _differing(a: MethodScores, b: MethodScores) -> tuple[int, int]:
     """How many scores of seeds and environments differ in any bit, and of how many."""
     assert a.table is not None
     assert b.table is not None

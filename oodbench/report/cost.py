@@ -6,43 +6,30 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from oodbench.board.leaderboard import is_oracle
 from oodbench.report.columns import TITLES
 from oodbench.report.drawing import PAGE, Look, explain, new_figure
-from oodbench.study.selectors import select
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oodbench.board.leaderboard import Leaderboard
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 WIDE = 10  # times the shortest: from there on a logarithmic axis
 
 
-def trial_scores(record: StudyRecord) -> dict[int, float]:
-    """The score that each trial was judged by; trials that did not finish on every seed have none."""
-    assert record.results is not None
-    part = "test" if record.selector == "oracle" else "validation"
-    judged = record.results[record.results["part"] == part]
-    return select(judged, record.selector, record.seeds).scores if len(judged) else {}
-
-
-def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Figure | None:
+def draw_search(studies: Sequence[ConcludedStudy], looks: Mapping[str, Look]) -> Figure | None:
     """The best score so far, trial by trial; an oracle's is of test data and not drawn beside the others."""
     from matplotlib.ticker import MaxNLocator
 
-    searched = [
-        record
-        for record in records
-        if record.results is not None and not record.repeat_of and record.selector != "oracle"
-    ]
-    scores = {record.label: sorted(trial_scores(record).items()) for record in searched}
-    scores = {label: table for label, table in scores.items() if table}
+    drawn = [study.record for study in studies if not (study.record.repeat_of or is_oracle(study))]
+    scores = {record.label: sorted(record.choice.scores.items()) for record in drawn if record.choice}
     if all(len(table) < 2 for table in scores.values()):  # nothing was searched
         return None
     figure = new_figure(PAGE, 3.2 + 0.17 * len(scores))
     axes = figure.add_subplot()
-    last = max(record.trials for record in searched)
+    last = max(record.ledger.trials for record in drawn)
     for label, table in scores.items():
         trials = [configuration + 1 for configuration, _ in table]
         best = list(accumulate((score for _, score in table), min))
@@ -68,7 +55,7 @@ def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Fi
 def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
     """The first metric, or accuracy where there is one, against the seconds of all trainings of the search."""
     metric = "mean_accuracy" if "mean_accuracy" in board.metrics else board.metrics[0]
-    seconds = {record.label: record.ledger.seconds for record in board.records if not record.repeat_of}
+    seconds = {study.label: study.record.ledger.seconds for study in board.studies if not study.record.repeat_of}
     rows = [row for row in board.rows if row.cells[metric].value is not None and seconds.get(row.label, 0.0) > 0]
     if not rows:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName, UserError
@@ -13,30 +14,33 @@ if TYPE_CHECKING:
     from oodbench.record.tracking import Record
 
 MOST_COLUMNS = 10
+OVERVIEW = ("part", "environment", "rows", "stability", "ods", "failure")
 
 
 def look_up(record: Record, run: str, seed: int | None, environment: str) -> dict[str, Any]:
     """What the study recorded of one seed: every environment's stability, and the worst sub-populations of one."""
-    run_id = record.find_study(run)
-    document = record.document(run_id, "stability.json")
-    if document is None:
+    study = record.study(run)
+    stability = study.record.stability
+    if stability is None:
         raise UserError(
-            f"run {run_id} has no recorded stability: its study failed, or is older than this measure.\n"
-            "Run the study again with --fresh."
+            f"run {study.run_id} has no stability on record: its study failed.\nRun the study again with --fresh."
         )
-    seeds = sorted({assessed["seed"] for assessed in document["assessments"]})
+    seeds = sorted({assessment.seed for assessment in stability.assessments})
     seed = seeds[0] if seed is None else seed
     if seed not in seeds:
         raise UnknownName("seed", str(seed), map(str, seeds))
-    of_seed = [assessed for assessed in document["assessments"] if assessed["seed"] == seed]
-    asked = [assessed for assessed in of_seed if assessed["environment"] == environment]
+    of_seed = [asdict(assessment) for assessment in stability.assessments if assessment.seed == seed]
+    asked = [assessment for assessment in of_seed if assessment["environment"] == environment]
     if not asked:
-        raise UnknownName("environment", environment, {assessed["environment"] for assessed in of_seed})
-    overview = [
-        {key: assessed[key] for key in ("part", "environment", "rows", "stability", "ods", "failure")}
-        for assessed in of_seed
-    ]
-    return {"run_id": run_id, "alpha0": document["alpha0"], "seed": seed, "environments": overview, "worst": asked}
+        raise UnknownName("environment", environment, {assessment["environment"] for assessment in of_seed})
+    overview = [{name: assessment[name] for name in OVERVIEW} for assessment in of_seed]
+    return {
+        "run_id": study.run_id,
+        "alpha0": stability.alpha0,
+        "seed": seed,
+        "environments": overview,
+        "worst": asked,
+    }
 
 
 def print_assessments(looked_up: dict[str, Any], console: Console) -> None:
@@ -50,22 +54,22 @@ def print_assessments(looked_up: dict[str, Any], console: Console) -> None:
         overview.add_column(column)
     for column in ("rows", "DS", "ODS"):
         overview.add_column(column, justify="right")
-    for assessed in looked_up["environments"]:
-        numbers = (_number(assessed["stability"]), _number(assessed["ods"]))
-        overview.add_row(assessed["part"], assessed["environment"], str(assessed["rows"]), *numbers)
+    for seen in looked_up["environments"]:
+        numbers = (_number(seen["stability"]), _number(seen["ods"]))
+        overview.add_row(seen["part"], seen["environment"], str(seen["rows"]), *numbers)
     console.print(overview)
     console.print(
         "DS: the largest divergence of a sub-population; ODS: divergence of the environment from training. In nats.",
         soft_wrap=True,
     )
-    for assessed in looked_up["worst"]:
-        title = f"the worst sub-population of {assessed['environment']} ({assessed['part']})"
-        if assessed["worst"] is None:
-            console.print(f"{title}: {assessed['failure']}", markup=False, highlight=False, soft_wrap=True)
+    for seen in looked_up["worst"]:
+        title = f"the worst sub-population of {seen['environment']} ({seen['part']})"
+        if seen["worst"] is None:
+            console.print(f"{title}: {seen['failure']}", markup=False, highlight=False, soft_wrap=True)
             continue
-        worst = assessed["worst"]
+        worst = seen["worst"]
         console.print(
-            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {assessed['rows']}), "
+            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {seen['rows']}), "
             f"divergence {worst['divergence']:.3f}",
             highlight=False,
             soft_wrap=True,

@@ -67,12 +67,10 @@ def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
     from oodbench.report.figures import write_figures
 
     written = []
-    for number, (leaderboard, records) in enumerate(
-        zip(board.leaderboards, board.leaderboard_records, strict=True), start=1
-    ):
-        if any(record.results is not None for record in records):
+    for number, (leaderboard, studies) in enumerate(zip(board.leaderboards, board.concluded, strict=True), start=1):
+        if any(study.results is not None for study in studies):
             own = folder / str(number) if len(board.leaderboards) > 1 else folder
-            written += write_figures(leaderboard.dataset_id, records, own)
+            written += write_figures(leaderboard.dataset_id, studies, own)
     return written
 
 
@@ -160,7 +158,7 @@ def _index(result: SuiteBoards) -> str:
         name = board.board.name
         files = [name + ending for ending in (".md", ".csv", ENDING, ".svg" if board.board.curve else ".tex")]
         asked = sum(len(leaderboard.rows) for leaderboard in board.leaderboards)
-        done = sum(record.results is not None for record in board.records)
+        done = sum(study.results is not None for study in board.studies)
         lines.append(
             line(
                 [
@@ -168,13 +166,13 @@ def _index(result: SuiteBoards) -> str:
                     "; ".join(leaderboard.dataset_id for leaderboard in board.leaderboards),
                     f"{done} of {asked}" if done < asked else str(done),
                     _budget(board),
-                    _span([record.concluded for record in board.records]),
+                    _span([study.record.provenance.day for study in board.studies]),
                     ", ".join(f"[{file}]({file})" for file in files),
                 ]
             )
         )
-    records = [record for board in result.boards for record in board.records]
-    versions = sorted({", ".join(f"{name} {text}" for name, text in record.versions.items()) for record in records})
+    made = [study.record.provenance for board in result.boards for study in board.studies]
+    versions = sorted({", ".join(f"{name} {version}" for name, version in each.versions.items()) for each in made})
     page = f"[{PAGE}/index.html]({PAGE}/index.html)"
     lines += ["", f"All boards on one page, with figures, ledger and provenance: {page}."]
     lines += ["", *(f"Versions: {text}." for text in versions)]
@@ -189,7 +187,9 @@ def suite_command(command: str, result: SuiteBoards) -> str:
 
 
 def _budget(board: BoardResult) -> str:
-    return f"{_span([record.trials for record in board.records])} × {_span([record.seeds for record in board.records])}"
+    records = [study.record for study in board.studies]
+    trials, seeds = [record.ledger.trials for record in records], [record.budget.seeds for record in records]
+    return f"{_span(trials)} × {_span(seeds)}"
 
 
 def _span(values: list[str] | list[int]) -> str:

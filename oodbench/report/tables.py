@@ -82,10 +82,10 @@ def notes(board: Leaderboard) -> list[str]:
 
 def legend(board: Leaderboard) -> str:
     parts = [LEGEND]
-    short = [row for row in board.rows if row.trials < row.ledger.trials_granted]
-    if any(row.ledger.budget_seconds is None for row in short):
+    short = [row.budget for row in board.rows if row.budget and row.trials < row.budget.trials]
+    if any(budget.seconds is None for budget in short):
         parts.append(WHOLE_SPACE)
-    if any(row.ledger.budget_seconds is not None for row in short):
+    if any(budget.seconds is not None for budget in short):
         parts.append(OUT_OF_TIME)
     if board.shows("tier"):
         parts.append(TIERS.format(over=board.over))
@@ -171,6 +171,6 @@ def _value(row: Row, cell: Cell, bold: str) -> str:
 
 
 def _budget(row: Row) -> str:
-    granted = row.ledger.trials_granted
+    granted = row.budget.trials if row.budget else 0
     tried = f"{row.trials} of {granted}" if row.trials < granted else f"{row.trials}"
     return f"{tried} × {row.seeds}" + (" †" if row.unequal else "")

@@ -69,7 +69,7 @@ def run_configuration(method: Method, pack: Pack, data: Mapping[int, SearchData]
 
     places = {trial.seed: position for position, trial in enumerate(pack.trials)}
     parts = []
-    for part in divide(pack.study, pack.trials, alike, capacity):
+    for part in divide(pack.study_id, pack.trials, alike, capacity):
         result = run_pack(method, part, {seed: data[seed] for seed in part.seeds}, setup)
         parts.append(([places[trial.seed] for trial in part.trials], result))
     return PackResult.joined(parts)

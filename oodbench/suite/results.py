@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board.leaderboard import Cell, Leaderboard, compile_leaderboard
+from oodbench.errors import Notice, UnreadableRecord
 from oodbench.settings.space import Value
 from oodbench.study.study import Study
 from oodbench.suite.published import stand_beside
@@ -14,7 +16,7 @@ from oodbench.suite.suite import Board, Mode, Overrides, Part, Suite
 
 if TYPE_CHECKING:
     from oodbench.record.tracking import Record
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 Placed = tuple[Part, Study]
 """A study, and where in the suite it stands."""
@@ -36,11 +38,11 @@ class BoardResult:
     board: Board
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
-    leaderboard_records: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
+    concluded: list[list[ConcludedStudy]]  # what the record has, leaderboard by leaderboard
 
     @property
-    def records(self) -> list[StudyRecord]:
-        return [record for records in self.leaderboard_records for record in records]
+    def studies(self) -> list[ConcludedStudy]:
+        return [study for studies in self.concluded for study in studies]
 
     def as_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
@@ -77,16 +79,25 @@ def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed
     for settings in board.settings:
         here = [(part, study) for part, study in placed if part.settings is settings]
         studies = [study for _, study in here]
-        records = [] if record.is_empty else record.records_of(studies)
+        concluded = _read(record, studies)
         labels = [study.label for study in studies]
-        compiled = compile_leaderboard(studies[0].dataset_id, records, labels, board.metrics, mixed=mixed)
+        compiled = compile_leaderboard(studies[0].dataset_id, concluded, labels, board.metrics, mixed=mixed)
         methods = {study.label: part.method for part, study in here}
         compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
         rows = {row.label: row for row in compiled.rows}
         in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
         leaderboards.append(replace(compiled, dataset_id=board.dataset_id(settings), rows=in_order))
-        by_leaderboard.append(records)
+        by_leaderboard.append(concluded)
         points += [
             Point(part.method, part.point, rows[study.label].cells) for part, study in here if part.point is not None
         ]
     return BoardResult(board, leaderboards, points, by_leaderboard)
+
+
+def _read(record: Record, studies: Sequence[Study]) -> list[ConcludedStudy]:
+    """What the record has of a board's studies; if it is nothing that can be read, the other boards are shown."""
+    try:
+        return [] if record.is_empty else record.records_of(studies)
+    except UnreadableRecord as error:
+        warnings.warn(str(error), Notice, stacklevel=2)
+        return []

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import oodbench
-from oodbench.board.cells import Scores, write_cells
+from oodbench.board.cells import MethodScores, write_cells
 from oodbench.board.comparison import compare
 from oodbench.errors import UserError
 from oodbench.record.sources import read_scores
@@ -25,16 +25,16 @@ NOISE = np.random.default_rng(0).normal(0, 0.05, size=(3, 12, 4))  # [method, se
 
 def scores(
     method: str, error: float, noise: int = 0, seeds: int = 12, dataset_id: str = "data", **columns: Any
-) -> Scores:
+) -> MethodScores:
     rows = [
         {"seed": seed, "environment": f"e{place}", "error": error + NOISE[noise, seed, place]} | columns
         for seed in range(seeds)
         for place in range(4)
     ]
-    return Scores(dataset_id, method, "classification" if columns else "regression", pd.DataFrame(rows))
+    return MethodScores(dataset_id, method, "classification" if columns else "regression", pd.DataFrame(rows))
 
 
-def verdicts(a: list[Scores], b: list[Scores], **options: Any) -> dict[str, str]:
+def verdicts(a: list[MethodScores], b: list[MethodScores], **options: Any) -> dict[str, str]:
     return {row.method: row.verdict for row in compare(a, b, **options).rows}
 
 
@@ -78,7 +78,7 @@ def test_few_seeds_can_be_identical_but_not_better() -> None:
 
 
 def test_a_failure_in_b_alone_is_a_worsening() -> None:
-    failed = Scores("data", "x", "regression", None)
+    failed = MethodScores("data", "x", "regression", None)
     assert compare([scores("x", 1.0)], [failed]).worsened
     both = compare([failed, scores("y", 1.0)], [scores("x", 1.0), scores("y", 1.0)])
     assert {row.method: row.verdict for row in both.rows} == {"y": "identical", "x": "failed in A"}
@@ -87,8 +87,8 @@ def test_a_failure_in_b_alone_is_a_worsening() -> None:
 def test_what_cannot_be_compared() -> None:
     a = scores("x", 1.0)
     assert a.table is not None
-    elsewhere = Scores("data", "x", "regression", a.table.assign(environment="other"))
-    later = Scores("data", "x", "regression", a.table.assign(seed=a.table["seed"] + 100))
+    elsewhere = MethodScores("data", "x", "regression", a.table.assign(environment="other"))
+    later = MethodScores("data", "x", "regression", a.table.assign(seed=a.table["seed"] + 100))
     for b, expected in (
         (elsewhere, "the test environments differ"),
         (later, "no seed in common"),
@@ -104,7 +104,7 @@ def test_what_cannot_be_compared() -> None:
 
 
 def test_cells_are_read_as_they_were_written(tmp_path: Path) -> None:
-    written = [scores("a", 1.0), scores("b (x=1, y=2)", 2.0), Scores("data", "failed", "regression", None)]
+    written = [scores("a", 1.0), scores("b (x=1, y=2)", 2.0), MethodScores("data", "failed", "regression", None)]
     (tmp_path / "board_cells.csv").write_text(write_cells(written))
     again = read_scores(str(tmp_path), lambda: pytest.fail("no record is needed"))
     assert [one.method for one in again] == ["a", "b (x=1, y=2)"]

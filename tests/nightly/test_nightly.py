@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.nightly.baseline import Night, StudyState
 from oodbench.nightly.findings import SLOWER, Judgement, judge
 from oodbench.nightly.machine import Machine
@@ -58,7 +58,7 @@ def night(
         machine,
         {"erm": 3.0, "irm": 4.0, "srm": 7.0} if speed is None else speed,
         [StudyState("data", name, failed, "" if one is not None else "it diverged") for name, one in found.items()],
-        [Scores("data", name, "regression", one) for name, one in found.items()],
+        [MethodScores("data", name, "regression", one) for name, one in found.items()],
         faults or {},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,8 @@ RUN: dict[str, Any] = {
 
 
 def ledger(result: oodbench.Result) -> dict[str, Any]:
-    (row,) = result.leaderboard().rows
-    found = result.record.document(row.run_id, "ledger.json")
-    assert isinstance(found, dict)
-    return found
+    (study,) = result.leaderboard().studies
+    return asdict(study.record.ledger)
 
 
 @pytest.fixture(scope="module")
