@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from oodbench import Integer, LogUniform, Method, Option, Predictor, TrainingRows
 from oodbench.engine.rows import signed_targets
 from oodbench.engine.trial import MOST_TRIALS, Setup, Trial, training_entropy
-from oodbench.kit.clustering import check_clusters, cluster_mechanisms, moments, restrict, solve, sub_populations
+from oodbench.kit.clustering import (
+    check_clusters,
+    cluster_mechanisms,
+    moments,
+    restrict_moments,
+    solve,
+    sub_populations,
+)
 from oodbench.settings.space import Value
 
 if TYPE_CHECKING:
@@ -89,7 +96,7 @@ def fit_seed(rows: TrainingRows, trials: Sequence[Trial], trainer: Trainer) -> l
         labels = cluster_mechanisms(features, targets, clusters, usable, labels)
         of_clusters = moments(features, targets, sub_populations(labels, clusters))
         theta = learn_invariant(
-            *restrict(*of_clusters, within_rank), rank, penalty, trainer
+            *restrict_moments(*of_clusters, within_rank), rank, penalty, trainer
         )  # [trial, output, direction]
         usable = within_rank - _span(theta)
     return [basis.model(coefficients, classification, megabytes) for coefficients in theta]

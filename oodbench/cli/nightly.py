@@ -7,12 +7,16 @@ import json
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oodbench.cli.terminal import JsonOption, app, errors, output, results_only
 from oodbench.errors import UserError
+
+if TYPE_CHECKING:
+    from oodbench.nightly.baseline import Night
+    from oodbench.nightly.findings import Judgement
 
 
 @app.command()
@@ -39,24 +43,18 @@ def nightly(
 
     Example: [bold]oodbench nightly leaderboards/nightly/suite.toml -o report[/bold]
     """
-    from oodbench.nightly.baseline import read_night, write_night
+    from oodbench.nightly.baseline import write_night
     from oodbench.nightly.findings import judge
     from oodbench.nightly.page import write_report
     from oodbench.nightly.run import run_night
     from oodbench.report.console import ConsoleProgress
-    from oodbench.report.text import count_text
     from oodbench.suite.suitefile import read_suite
 
     read_suite(suite)
     if against is None and "/" not in suite and not suite.endswith(".toml"):
         raise UserError(f"suite {suite!r} is built-in and has no folder of its own.\nName a baseline with --against.")
     baseline = against or Path(suite).parent
-    try:
-        before = read_night(baseline)
-    except UserError:
-        if not accept:
-            raise
-        before = None  # it is written, or written again
+    before = _read_baseline(baseline, accept)
     command = shlex.join(["oodbench", "nightly", suite, *(["--against", str(against)] if against else []), "--accept"])
     with contextlib.ExitStack() as stack:
         record = directory or Path(stack.enter_context(TemporaryDirectory(prefix="oodbench-nightly-")))
@@ -67,27 +65,45 @@ def nightly(
             write_night(folder / "boards", now, result)
         if accept:
             write_night(baseline, now, result, before.files if before is not None else ())
-    page = None
     if folder is not None and judgement is not None:
-        page = write_report(folder, result.suite.title, judgement)
+        _say(f"wrote {write_report(folder, result.suite.title, judgement)}")
+    _show(judgement, accept, as_json)
+    if accept:
+        _say(f"wrote the baseline into {baseline}: commit it")
+    elif judgement is not None and judgement.findings:
+        raise typer.Exit(1)
+
+
+def _read_baseline(folder: Path, accept: bool) -> Night | None:
+    """None where there is none yet that can be read: it is going to be written."""
+    from oodbench.nightly.baseline import read_night
+
+    try:
+        return read_night(folder)
+    except UserError:
+        if not accept:
+            raise
+        return None
+
+
+def _show(judgement: Judgement | None, accept: bool, as_json: bool) -> None:
+    from oodbench.report.text import count_text
+
     if as_json:
         print(json.dumps(judgement.as_dict() if judgement is not None else {"findings": []}, indent=2))
-    elif judgement is not None:
-        for finding in judgement.findings:
-            output().print(str(finding), markup=False, highlight=False, soft_wrap=True)
-    console = errors()
-    for notice in judgement.notices if judgement is not None else []:
-        console.print(f"notice    {notice}", markup=False, highlight=False, soft_wrap=True)
-    if page is not None:
-        console.print(f"wrote {page}", markup=False, highlight=False, soft_wrap=True)
-    if accept:
-        text = f"wrote the baseline into {baseline}: commit it"
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if judgement is None:
         return
-    assert judgement is not None
-    if judgement.findings:
-        raise typer.Exit(1)
-    if not as_json:
-        studies = count_text(len(now.studies), "study", "studies")
+    for notice in judgement.notices:
+        _say(f"notice    {notice}")
+    if as_json:
+        return
+    for finding in judgement.findings:
+        output().print(str(finding), markup=False, highlight=False, soft_wrap=True)
+    if not judgement.findings and not accept:
+        studies = count_text(len(judgement.now.studies), "study", "studies")
         text = f"nothing to report: {studies} compared with the baseline of {judgement.before.date}"
         output().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _say(text: str) -> None:
+    errors().print(text, markup=False, highlight=False, soft_wrap=True)

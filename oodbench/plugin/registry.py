@@ -105,10 +105,15 @@ def _method_fault(cls: type[Any]) -> str | None:
     beyond = set(cls.needs) - INFORMATION
     if beyond:
         return f"{name} needs {', '.join(sorted(beyond))}, but a method can need only {', '.join(INFORMATION)}"
-    if not isinstance(cls.space, Mapping) or not isinstance(cls.presets, Mapping):
-        return f"{name}.space and {name}.presets must be dictionaries"
     if not cls.tasks or not set(cls.tasks) <= set(TASKS):
         return f"{name}.tasks must be some of {', '.join(TASKS)}"
+    return _space_fault(cls)
+
+
+def _space_fault(cls: type[Method]) -> str | None:
+    name = cls.__name__
+    if not isinstance(cls.space, Mapping) or not isinstance(cls.presets, Mapping):
+        return f"{name}.space and {name}.presets must be dictionaries"
     for key, dimension in cls.space.items():
         if not (isinstance(key, str) and key.isidentifier()) or not isinstance(dimension, Dimension):
             return f"{name}.space[{key!r}] is not a name with a dimension such as oodbench.Uniform"

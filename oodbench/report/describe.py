@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
 from oodbench.plugin.registry import find, names
-from oodbench.settings.fields import as_dict, describe
+from oodbench.settings.fields import as_dict, describe_settings
 from oodbench.settings.space import fixed_text
 from oodbench.suite.suite import Suite
 from oodbench.suite.suitefile import read_suite, suite_names
@@ -83,7 +83,9 @@ def _dataset(name: str) -> dict[str, Any]:
         "model": _with_settings(cls.model.name, cls.model),
         "recipe": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
-        "settings": [dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)],
+        "settings": [
+            dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe_settings(cls)
+        ],
     }
 
 

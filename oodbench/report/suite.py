@@ -53,13 +53,13 @@ def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
 
 def write_suite_page(result: SuiteBoards, folder: str | Path) -> Path:
     """One page, index.html, with all boards."""
-    from oodbench.report.page import Chapter, write_page
+    from oodbench.report.page import Chapter, write_chapters
 
     chapters = [
         Chapter(board.board.title, board.leaderboards, board if board.board.curve else None) for board in result.boards
     ]
     about = [result.suite.about.strip(), f"Mode {result.mode.name}: {result.mode.about.strip()}"]
-    return write_page(folder, result.suite.title, chapters, about, suite_command("run", result))
+    return write_chapters(folder, result.suite.title, chapters, about, suite_command("run", result))
 
 
 def _write_figures(board: BoardResult, folder: Path) -> list[Path]:

@@ -151,7 +151,7 @@ class Option(Choice):
 Space = Mapping[str, Dimension]
 
 
-def restrict(space: Space, fixed: Mapping[str, Fixed]) -> Space:
+def restrict_space(space: Space, fixed: Mapping[str, Fixed]) -> Space:
     """The space that is left to search where some hyper-parameters may only have certain values."""
     return {
         name: _among(dimension, fixed[name]) if isinstance(fixed.get(name), tuple) else dimension

@@ -12,7 +12,7 @@ from oodbench.errors import Notice, UnreadableRecord
 from oodbench.settings.space import Value
 from oodbench.study.study import Study
 from oodbench.suite.published import stand_beside
-from oodbench.suite.suite import Board, Mode, Overrides, Part, Suite
+from oodbench.suite.suite import BoardSpec, Mode, Overrides, Part, Suite
 
 if TYPE_CHECKING:
     from oodbench.record.tracking import Record
@@ -35,7 +35,7 @@ class Point:
 class BoardResult:
     """A board of a suite: a leaderboard per setting, or a curve."""
 
-    board: Board
+    board: BoardSpec
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
     concluded: list[list[ConcludedStudy]]  # what the record has, leaderboard by leaderboard
@@ -74,7 +74,7 @@ def compile_boards(suite: Suite, placed: Sequence[Placed], record: Record, mixed
     ]
 
 
-def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
+def _compile_board(board: BoardSpec, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
     leaderboards, points, by_leaderboard = [], [], []
     for settings in board.settings:
         here = [(part, study) for part, study in placed if part.settings is settings]
