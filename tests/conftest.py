@@ -194,7 +194,7 @@ def kill_and_resume(ray_address: str, tmp_path: Path) -> Callable[..., Killed]:
         finished = sum(len(pickle.loads(content[32:]).predictors) for content in packs)
         again = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert again.returncode == 0, again.stderr
-        trained = re.search(r"(\d+) trainings in ", again.stderr)
+        trained = re.search(r"(\d+) trainings? in ", again.stderr)
         repeated = (int(trained[1]) if trained else 0) - (0 if concluded else trainings - finished)
         numbers = [(row["method"], row["metrics"]) for row in json.loads(again.stdout)[0]["rows"]]
         left = [str(path) for part in ("studies", "outbox") for path in directory.glob(f"{part}/*")]

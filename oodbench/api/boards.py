@@ -82,9 +82,8 @@ def write_page(boards: Leaderboard | Sequence[Leaderboard], folder: str | Path) 
     Examples:
         >>> oodbench.write_page(oodbench.leaderboard("selection_bias"), "page")
     """
-    from oodbench.report.page import Chapter
-    from oodbench.report.page import write_page as write
+    from oodbench.report.page import Chapter, write_chapters
 
     boards = [boards] if isinstance(boards, Leaderboard) else list(boards)
     title = boards[0].dataset_id if len(boards) == 1 else f"{len(boards)} dataset settings"
-    return write(folder, title, [Chapter("", boards)])
+    return write_chapters(folder, title, [Chapter("", boards)])

@@ -185,9 +185,9 @@ class Leaderboard:
         if self.shows("price"):
             columns[f"{name}_price_of_selection"] = cell.price
         if self.has_published(name):
-            other = cell.published
-            columns[f"{name}_published"] = other.value if other else None
-            columns[f"{name}_published_spread"] = other.spread if other else None
+            published = cell.published
+            columns[f"{name}_published"] = published.value if published else None
+            columns[f"{name}_published_spread"] = published.spread if published else None
             columns[f"{name}_within_published"] = cell.within
         return columns
 
@@ -288,7 +288,7 @@ def _cell(
     if per_seed is None or per_seed[metric].isna().any():
         return Cell(None, None)
     values = per_seed[metric]
-    means = [float(values.mean()), *(float(other[metric].mean()) for other in repeats)]
+    means = [float(values.mean()), *(float(repeat[metric].mean()) for repeat in repeats)]
     sign = -1 if metric in HIGHER_IS_BETTER else 1
     return Cell(
         means[0],

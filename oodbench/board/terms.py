@@ -43,7 +43,7 @@ def find_unequal(terms: Mapping[str, Terms]) -> dict[str, str]:
     if not terms:
         return {}
     counted = Counter(terms.values())
-    usual = max(counted, key=lambda each: (counted[each], each.trials * each.seeds))
+    usual = max(counted, key=lambda own: (counted[own], own.trials * own.seeds))
     return {label: _describe(own, [own, usual]) for label, own in terms.items() if own != usual}
 
 
@@ -53,10 +53,10 @@ def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
     groups: dict[Terms, list[str]] = {}
     for label, own in terms.items():
         groups.setdefault(own, []).append(label)
-    parts = [f"{', '.join(labels)}: {_describe(shared, list(groups))}" for shared, labels in groups.items()]
+    parts = [f"{', '.join(labels)}: {_describe(own, list(groups))}" for own, labels in groups.items()]
     raise UnequalTerms(
         f"studies on {dataset_id!r} differ in budget or data and are not ranked together: {'; '.join(parts)}.\n"
-        "Run them alike, choose a budget with --trials and --seeds, or see them side by side with --mixed (mixed=True)."
+        "Run all with one budget, choose one with --trials and --seeds, or show all of them with --mixed (mixed=True)."
     )
 
 
@@ -64,17 +64,17 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def _describe(terms: Terms, among: Iterable[Terms]) -> str:
-    """What is told of the terms: only that in which there is a difference."""
-    others = list(among)
+def _describe(own: Terms, among: Iterable[Terms]) -> str:
+    """The terms of a study, as far as they differ among these."""
+    compared = list(among)
     parts = []
-    if len({(other.trials, other.seeds) for other in others}) > 1:
-        parts.append(f"{_count(terms.trials, 'trial')} × {_count(terms.seeds, 'seed')}")
-    if len({other.search for other in others}) > 1:
-        parts.append(terms.search)
-    alike = [other for other in others if other.seeds == terms.seeds]  # other seeds are other rows, by nature
-    if len({other.data for other in alike}) > 1:
-        parts.append(f"training data {terms.data[:SHOWN]}")
-    if len({other.test for other in alike}) > 1:
-        parts.append(f"test data {terms.test[:SHOWN]}")
+    if len({(terms.trials, terms.seeds) for terms in compared}) > 1:
+        parts.append(f"{_count(own.trials, 'trial')} × {_count(own.seeds, 'seed')}")
+    if len({terms.search for terms in compared}) > 1:
+        parts.append(own.search)
+    alike = [terms for terms in compared if terms.seeds == own.seeds]  # other seeds are other rows, by nature
+    if len({terms.data for terms in alike}) > 1:
+        parts.append(f"training data {own.data[:SHOWN]}")
+    if len({terms.test for terms in alike}) > 1:
+        parts.append(f"test data {own.test[:SHOWN]}")
     return ", ".join(parts)

@@ -8,6 +8,8 @@ import warnings
 from typing import Annotated, TextIO
 
 import typer
+from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from oodbench.cli import (  # noqa: F401  (they register)
     boards,
@@ -23,6 +25,25 @@ from oodbench.cli import (  # noqa: F401  (they register)
 from oodbench.cli.terminal import app
 from oodbench.errors import Notice, OodbenchError
 from oodbench.version import __version__
+
+PANELS = {
+    "Run and read": ("run", "leaderboard", "compare", "figures", "stability", "ui", "sync"),
+    "Plug-ins and data": ("list", "show", "data", "new", "check"),
+    "Nightly": ("nightly",),
+}
+"""All commands in the order in which people need them, as `oodbench --help` shows them."""
+
+
+class InOrder(TyperGroup):
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return [name for names in PANELS.values() for name in names]
+
+
+app.info.cls = InOrder
+registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+for info in registered:
+    command = info.name or getattr(info.callback, "__name__", "")
+    info.rich_help_panel = next(panel for panel, names in PANELS.items() if command in names)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Figures of what a search cost and what it brought: the best score trial by trial, and the result by seconds."""
+"""Figures of cost and gain of a search: the best score trial by trial, and the result against training time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from oodbench.board.leaderboard import is_oracle
+from oodbench.report.columns import TITLES
 from oodbench.report.drawing import PAGE, Look, explain, new_figure
-from oodbench.report.tables import TITLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,7 +74,7 @@ def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
         axes.set_xscale("log", subs=(2, 5))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")
-    axes.set_xlabel("seconds of training in the whole search, added over workers")
+    axes.set_xlabel("seconds of training in the whole search, summed over workers")
     axes.set_ylabel(TITLES[metric])
     figure.legend(loc="outside lower left", ncols=1 if max(len(row.label) for row in rows) > 24 else 3)
     return figure

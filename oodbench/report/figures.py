@@ -93,11 +93,11 @@ def gather(dataset_id: str, studies: Sequence[ConcludedStudy]) -> EnvironmentSco
         frames.append(test[["error", "accuracy", "f1"]].mean().reset_index().assign(method=study.label))
         trained |= dict.fromkeys(chosen.loc[chosen["part"] == "train", "environment"])
     if not frames:
-        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` says why.")
+        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` shows why.")
     frame = pd.concat(frames, ignore_index=True)
     if frame["environment"].nunique() < 2:
         raise UserError(
-            f"{dataset_id!r} has one test environment, and the figures compare several.\n"
+            f"{dataset_id!r} has one test environment; the figures compare several.\n"
             "`oodbench leaderboard` shows its results."
         )
     seeds = sorted({study.record.budget.seeds for study in studies if study.results is not None})
@@ -117,11 +117,11 @@ def draw_accuracy_f1(scores: EnvironmentScores) -> Figure:
     figure = new_figure(PAGE, 4.9 + 0.25 * -(-len(scores.methods) // beside))
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
-        mine = scores.of(method)
+        cells = scores.of(method)
         points = axes.scatter(
-            mine["f1"], mine["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
+            cells["f1"], cells["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
         )
-        told = zip(mine["environment"], mine["accuracy"], mine["f1"], strict=True)
+        told = zip(cells["environment"], cells["accuracy"], cells["f1"], strict=True)
         explain(points, [f"{method} on {name}: accuracy {accuracy:.3f}, F1 {f1:.3f}" for name, accuracy, f1 in told])
     for method, look in scores.looks.items():  # above all points
         mean = scores.of(method)[["f1", "accuracy"]].mean()
@@ -133,7 +133,7 @@ def draw_accuracy_f1(scores: EnvironmentScores) -> Figure:
     axes.set_xlabel("F1")
     axes.set_ylabel("accuracy")
     figure.legend(loc="outside lower left", ncols=beside, markerscale=0.7)
-    _title(figure, scores, "large, and in the legend: average (accuracy, F1)")
+    _title(figure, scores, "large markers and legend: averages (accuracy, F1)")
     return figure
 
 
@@ -145,8 +145,8 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
     axes = figure.add_subplot()
     names = []
     for row, method in enumerate(order):
-        look, mine = scores.looks[method], scores.of(method)
-        values = mine[column].to_numpy()
+        look, cells = scores.looks[method], scores.of(method)
+        values = cells[column].to_numpy()
         line = {"color": look.color, "linewidth": 1.2}
         axes.boxplot(
             values, positions=[row], orientation="horizontal", widths=0.6, showfliers=False, patch_artist=True,
@@ -155,19 +155,19 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
         )  # fmt: skip
         jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
         points = axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
-        told = zip(mine["environment"], values, strict=True)
+        told = zip(cells["environment"], values, strict=True)
         explain(points, [f"{method} on {name}: {column} {value:.3f}" for name, value in told])
         average = axes.scatter(
             values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3
         )
         explain(average, [f"{method}, average: {column} {values.mean():.3f}"])
         worst = int((best_first * values).argmax())
-        names.append(f"{method}\nworst {mine['environment'].iloc[worst]} {values[worst]:.3f}")
+        names.append(f"{method}\nworst {cells['environment'].iloc[worst]} {values[worst]:.3f}")
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(ROW_TITLES[column])
-    _title(figure, scores, "box: quartiles and median; large: average")
+    _title(figure, scores, "box: quartiles and median; large marker: average")
     return figure
 
 
@@ -185,13 +185,15 @@ def draw_states(scores: EnvironmentScores) -> Figure:
     for number, axes in enumerate(panels.flat):
         axes.axis("off")
         if number < len(methods):
-            mine = scores.of(methods[number]).set_index("environment")["error"]
+            errors = scores.of(methods[number]).set_index("environment")["error"]
             name = textwrap.fill(methods[number], 48)
-            axes.set_title(f"{name}\nmean {mine.mean():.3f}, worst {mine.idxmax()} {mine.max():.3f}", fontsize=8.5)
-            _draw_tiles(axes, methods[number], mine, scores.trained, color)
+            axes.set_title(
+                f"{name}\nmean {errors.mean():.3f}, worst {errors.idxmax()} {errors.max():.3f}", fontsize=8.5
+            )
+            _draw_tiles(axes, methods[number], errors, scores.trained, color)
     name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
     figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
-    _title(figure, scores, "darker: smaller error; dashed: trained on; empty: no data")
+    _title(figure, scores, "darker: lower error; dashed: trained on; empty: no data")
     return figure
 
 

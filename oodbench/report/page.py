@@ -73,7 +73,7 @@ class ChapterShown:
     drawings: list[Drawing] = field(default_factory=list)
 
 
-def write_page(
+def write_chapters(
     folder: str | Path, title: str, chapters: Sequence[Chapter], about: Sequence[str] = (), command: str = ""
 ) -> Path:
     """The page, as index.html in the folder."""

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.board.metrics import cells_of
+from oodbench.report.columns import has_interval
 from oodbench.report.drawing import Look, looks_of
-from oodbench.report.tables import has_interval, legend, texts_of, titles_of
+from oodbench.report.tables import legend, texts_of, titles_of
+from oodbench.report.text import ABSENT
 
 if TYPE_CHECKING:
     from oodbench.board.leaderboard import Leaderboard
     from oodbench.settings.space import Value
     from oodbench.study.record import ConcludedStudy, StudyRecord
 
-NOT_SAID = "–"
 WORDS = ("method", "told")  # columns that are no numbers
 
 
@@ -160,7 +161,7 @@ def _heat_map(studies: Sequence[ConcludedStudy]) -> HeatMap | None:
 
     def heat(label: str, environment: str) -> Heat:
         if environment not in means[label]:
-            return Heat(NOT_SAID, "transparent", "inherit", f"{label} has no result on {environment}")
+            return Heat(ABSENT, "transparent", "inherit", f"{label} has no result on {environment}")
         value, table = float(means[label][environment]), tables[label]
         red, green, blue, _ = colormaps["viridis"]((value - least) / ((most - least) or 1.0))
         bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
@@ -218,7 +219,7 @@ def _provenance(studies: Sequence[ConcludedStudy]) -> Plain:
     for study in studies:
         record, made = study.record, study.record.provenance
         texts = (study.run_id, made.day, made.git_commit[:12], record.data.fingerprint, record.test_fingerprint)
-        rows.append((record.label, [text or NOT_SAID for text in texts]))
+        rows.append((record.label, [text or ABSENT for text in texts]))
     return Plain(titles, rows)
 
 

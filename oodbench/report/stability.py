@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName, UserError
+from oodbench.report.text import number_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,24 +43,26 @@ def look_up(record: Record, run: str, seed: int | None, environment: str) -> dic
     }
 
 
-def print_assessments(found: dict[str, Any], console: Console) -> None:
+def print_assessments(looked_up: dict[str, Any], console: Console) -> None:
     from rich.table import Table
 
-    console.print(f"run {found['run_id']}, seed {found['seed']}, alpha0={found['alpha0']:g}", highlight=False)
+    console.print(
+        f"run {looked_up['run_id']}, seed {looked_up['seed']}, alpha0={looked_up['alpha0']:g}", highlight=False
+    )
     overview = Table()
     for column in ("part", "environment"):
         overview.add_column(column)
     for column in ("rows", "DS", "ODS"):
         overview.add_column(column, justify="right")
-    for seen in found["environments"]:
+    for seen in looked_up["environments"]:
         numbers = (_number(seen["stability"]), _number(seen["ods"]))
         overview.add_row(seen["part"], seen["environment"], str(seen["rows"]), *numbers)
     console.print(overview)
     console.print(
-        "DS: the largest divergence among sub-populations; ODS: that of the environment from training. In nats.",
+        "DS: the largest divergence of a sub-population; ODS: divergence of the environment from training. In nats.",
         soft_wrap=True,
     )
-    for seen in found["worst"]:
+    for seen in looked_up["worst"]:
         title = f"the worst sub-population of {seen['environment']} ({seen['part']})"
         if seen["worst"] is None:
             console.print(f"{title}: {seen['failure']}", markup=False, highlight=False, soft_wrap=True)
@@ -92,4 +95,4 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}" if abs(value) < 1e4 else f"{value:.3g}"
+    return number_text(value, ".3g" if value is not None and abs(value) >= 1e4 else ".3f")

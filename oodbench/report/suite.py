@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.board.cells import ENDING, scores_of, write_cells
+from oodbench.report.columns import TITLES
 from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
-from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
+from oodbench.report.tables import legend, line, markdown_table, notes, rich_table
+from oodbench.report.text import ABSENT, cell_text
 from oodbench.settings.space import fixed_text
 
 if TYPE_CHECKING:
@@ -51,13 +53,13 @@ def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
 
 def write_suite_page(result: SuiteBoards, folder: str | Path) -> Path:
     """One page, index.html, with all boards."""
-    from oodbench.report.page import Chapter, write_page
+    from oodbench.report.page import Chapter, write_chapters
 
     chapters = [
         Chapter(board.board.title, board.leaderboards, board if board.board.curve else None) for board in result.boards
     ]
     about = [result.suite.about.strip(), f"Mode {result.mode.name}: {result.mode.about.strip()}"]
-    return write_page(folder, result.suite.title, chapters, about, suite_command("run", result))
+    return write_chapters(folder, result.suite.title, chapters, about, suite_command("run", result))
 
 
 def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
@@ -172,9 +174,9 @@ def _index(result: SuiteBoards) -> str:
     made = [study.record.provenance for board in result.boards for study in board.studies]
     versions = sorted({", ".join(f"{name} {version}" for name, version in each.versions.items()) for each in made})
     page = f"[{PAGE}/index.html]({PAGE}/index.html)"
-    lines += ["", f"All of it on one page, with figures, ledger and provenance: {page}."]
+    lines += ["", f"All boards on one page, with figures, ledger and provenance: {page}."]
     lines += ["", *(f"Versions: {text}." for text in versions)]
-    lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
+    lines += ["", "Compiled from the recorded runs with", "", f"    {command}"]
     return "\n".join(lines) + "\n"
 
 
@@ -192,4 +194,4 @@ def _budget(board: BoardResult) -> str:
 
 def _span(values: list[str] | list[int]) -> str:
     """The value, or the first and the last."""
-    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else "–"
+    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else ABSENT

@@ -21,7 +21,7 @@ from oodbench.errors import WorkError
 from oodbench.study.directory import study_folder, write_atomically
 from oodbench.study.document import write_document
 from oodbench.study.pack import Pack, PackResult
-from oodbench.study.record import Choice
+from oodbench.study.record import Chosen
 from oodbench.study.study import Study
 
 CHECKSUM_BYTES = hashlib.sha256().digest_size
@@ -73,7 +73,7 @@ class PackStore:
             raise WorkError(f"{path} cannot be read: {error}.\nThe same command runs that pack again.") from None
         return result
 
-    def write_selection(self, choice: Choice) -> None:
+    def write_selection(self, choice: Chosen) -> None:
         """Before the test environments are opened."""
         write_atomically(self.folder / "selection.json", write_document(choice))
 
@@ -107,5 +107,5 @@ class StoredPredictors(Mapping[tuple[int, int], Any]):
 
 
 def _only_ours(path: Path) -> bool:
-    found = path.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+    status = path.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022

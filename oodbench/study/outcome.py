@@ -16,7 +16,7 @@ from oodbench.study.provenance import provenance_of
 from oodbench.study.record import (
     COLUMNS,
     SCHEMA,
-    Choice,
+    Chosen,
     DataUsed,
     Failure,
     Granted,
@@ -53,7 +53,7 @@ def conclude(
     study: Study,
     packs: Mapping[int, PackResult],
     predictors: Mapping[tuple[int, int], Predictor],
-    write_down: Callable[[Choice], object],
+    write_down: Callable[[Chosen], object],
     started: float,
 ) -> Outcome:
     """Select on validation scores, write the selection down, open the test environments, and look how stable the
@@ -79,8 +79,8 @@ def _choose_and_open(
     study: Study,
     rows: list[dict[str, Any]],
     predictors: Mapping[tuple[int, int], Predictor],
-    write_down: Callable[[Choice], object],
-) -> tuple[Choice, Opening, list[dict[str, Any]], dict[int, list[Environment]]]:
+    write_down: Callable[[Chosen], object],
+) -> tuple[Chosen, Opening, list[dict[str, Any]], dict[int, list[Environment]]]:
     """The choice, what the opening found, result rows of the test environments, and rows drawn from these by seed."""
     seeds = study.budget.seeds
     if study.selector == "oracle":  # labelled as such wherever it is shown
@@ -146,7 +146,7 @@ def _record(
     failures: list[Failure],
     started: float,
     reason: str,
-    choice: Choice | None = None,
+    choice: Chosen | None = None,
     opening: Opening | None = None,
     stability: Stability | None = None,
     models: Models | None = None,

@@ -73,7 +73,7 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Chosen:
     """The chosen configuration and what it was chosen from."""
 
     selector: str
@@ -181,7 +181,7 @@ class StudyRecord:
     ledger: Ledger
     configurations: tuple[Mapping[str, Value], ...]
     failures: tuple[Failure, ...]
-    choice: Choice | None
+    choice: Chosen | None
     data: DataUsed
     opening: Opening | None  # of the test environments
     stability: Stability | None  # of the chosen models

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from oodbench.errors import StudyFailed, UnknownName
 from oodbench.settings.space import Value
-from oodbench.study.record import Choice
+from oodbench.study.record import Chosen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ def check_selector(name: str) -> str:
     return name
 
 
-def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequence[Mapping[str, Value]]) -> Choice:
+def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequence[Mapping[str, Value]]) -> Chosen:
     """The configuration with the smallest score, averaged over seeds, among those that finished on every seed.
 
     `scores` has a row per configuration, seed and environment: of the validation part, or for the oracle of test.
@@ -39,7 +39,7 @@ def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequ
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
     table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
     chosen = min(table, key=lambda configuration: (table[configuration], configuration))
-    return Choice(selector, chosen, table[chosen], table, dict(configurations[chosen]))
+    return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]))
 
 
 def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from oodbench.errors import Notice, UnreadableRecord
 from oodbench.settings.space import Value
 from oodbench.study.study import Study
 from oodbench.suite.published import stand_beside
-from oodbench.suite.suite import Board, Mode, Overrides, Part, Suite
+from oodbench.suite.suite import BoardSpec, Mode, Overrides, Part, Suite
 
 if TYPE_CHECKING:
     from oodbench.record.tracking import Record
@@ -35,7 +35,7 @@ class Point:
 class BoardResult:
     """A board of a suite: a leaderboard per setting, or a curve."""
 
-    board: Board
+    board: BoardSpec
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
     concluded: list[list[ConcludedStudy]]  # what the record has, leaderboard by leaderboard
@@ -74,22 +74,22 @@ def compile_boards(suite: Suite, placed: Sequence[Placed], record: Record, mixed
     ]
 
 
-def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
+def _compile_board(board: BoardSpec, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
     leaderboards, points, by_leaderboard = [], [], []
     for settings in board.settings:
-        mine = [(part, study) for part, study in placed if part.settings is settings]
-        studies = [study for _, study in mine]
+        here = [(part, study) for part, study in placed if part.settings is settings]
+        studies = [study for _, study in here]
         concluded = _read(record, studies)
         labels = [study.label for study in studies]
         compiled = compile_leaderboard(studies[0].dataset_id, concluded, labels, board.metrics, mixed=mixed)
-        methods = {study.label: part.method for part, study in mine}
+        methods = {study.label: part.method for part, study in here}
         compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
         rows = {row.label: row for row in compiled.rows}
         in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
         leaderboards.append(replace(compiled, dataset_id=board.dataset_id(settings), rows=in_order))
         by_leaderboard.append(concluded)
         points += [
-            Point(part.method, part.point, rows[study.label].cells) for part, study in mine if part.point is not None
+            Point(part.method, part.point, rows[study.label].cells) for part, study in here if part.point is not None
         ]
     return BoardResult(board, leaderboards, points, by_leaderboard)
 

@@ -72,7 +72,7 @@ def test_few_seeds_can_be_identical_but_not_better() -> None:
     result = compare(a, b)
     assert [(row.verdict, row.reason) for row in result.rows] == [
         ("identical", ""),
-        ("too few to tell", "3, and it takes 6"),
+        ("too few to tell", "3, 6 are needed"),
     ]
     assert not result.worsened
 
@@ -90,10 +90,10 @@ def test_what_cannot_be_compared() -> None:
     elsewhere = MethodScores("data", "x", "regression", a.table.assign(environment="other"))
     later = MethodScores("data", "x", "regression", a.table.assign(seed=a.table["seed"] + 100))
     for b, expected in (
-        (elsewhere, "the test environments are not the same"),
+        (elsewhere, "the test environments differ"),
         (later, "no seed in common"),
         (scores("x", 1.0, accuracy=0.5, f1=0.5), "regression in A and classification in B"),
-        (scores("x", 1.0, dataset_id="data r=2"), "they share no method and setting"),
+        (scores("x", 1.0, dataset_id="data r=2"), "they have no method and dataset setting in common"),
     ):
         with pytest.raises(UserError, match=expected):
             compare([a], [b])
@@ -152,7 +152,7 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
     run = ["run", "-m", "erm", "-m", "fdro", "-d", "selection_bias", *settings, "--trials", "3", "--seeds", "6"]
     done = cli(*run, "--address", ray_address, "--repeats", "3", "--price")
     assert done.code == 0, done.err
-    assert "3 searches, on the same data" in done.err
+    assert "3 searches on the same data" in done.err
     for text in ("over searches", "price of selection", "oracle: chosen on test data", "tier", "95 % interval"):
         assert text in done.out, text
     board = ["leaderboard", "selection_bias", *settings]

@@ -68,7 +68,7 @@ def test_a_space_that_was_searched_whole_is_not_a_smaller_budget() -> None:
     board = compile_leaderboard("data", [record("a", 2.0), record("b", 1.0, ledger__trials=4)])
     assert not any(row.unequal for row in board.rows)
     assert "| 4 of 20 × 8 |" in render(board, "md")
-    assert "no more than n points" in render(board, "md")
+    assert "has only n points" in render(board, "md")
 
 
 def test_repeats_and_oracles_have_the_terms_of_their_study() -> None:
@@ -82,8 +82,8 @@ def test_a_time_that_was_over_is_not_a_smaller_budget() -> None:
     studies = [record("a", 2.0, budget__seconds=60.0), record("b", 1.0, ledger__trials=4, budget__seconds=60.0)]
     board = compile_leaderboard("data", studies)
     assert not any(row.unequal for row in board.rows)
-    assert "the time was over" in render(board, "md")
-    assert "no more than n points" not in render(board, "md")
+    assert "the time budget ended" in render(board, "md")
+    assert "has only n points" not in render(board, "md")
 
 
 def test_a_study_without_results_has_no_rank_to_refuse() -> None:

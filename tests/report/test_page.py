@@ -28,7 +28,7 @@ from oodbench.study.record import Ledger
 from oodbench.study.reproduce import command_for
 from oodbench.study.spec import StudyOptions
 from oodbench.suite.results import BoardResult, Point
-from oodbench.suite.suite import Board, Curve
+from oodbench.suite.suite import BoardSpec, Curve
 from pages import METHODS, NOTICE, STATES, census_board, study
 from studies import changed, failed
 
@@ -197,7 +197,7 @@ def test_one_environment_and_no_search_have_less_to_show() -> None:
     plain = changed(full, ledger=Ledger(trials=1), choice__hparams={}, provenance__command="")
     page = Page(rendered(compile_leaderboard("data", [plain])))
     assert page.within("figcaption") == []
-    assert "The record has none." in page.within("p")
+    assert "No hyper-parameters are recorded." in page.within("p")
     assert any(text.startswith("No command") for text in page.within("p"))
     assert Page(rendered(compile_leaderboard("data", [failed(plain, "diverged")]))).within("figcaption") == []
     searched = study("erm", 1.0, ["only"], 3, 2, "regression")
@@ -207,7 +207,7 @@ def test_one_environment_and_no_search_have_less_to_show() -> None:
 
 def test_a_suite_is_one_page_with_its_curve() -> None:
     made = board(("srm (alpha0=0.1)", "srm (alpha0=0.5)"))
-    curve = Board("c", "A curve", "data", ({},), ("srm",), curve=Curve("alpha0", (0.1, 0.5), 0.2, "true share"))
+    curve = BoardSpec("c", "A curve", "data", ({},), ("srm",), curve=Curve("alpha0", (0.1, 0.5), 0.2, "true share"))
     points = [Point("srm", at, row.cells) for at, row in zip((0.1, 0.5), made.rows, strict=True)]
     chapters = [
         Chapter("Table 1", [board(), board()]),

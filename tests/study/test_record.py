@@ -20,7 +20,7 @@ from oodbench.study.record import (
     COLUMNS,
     SCHEMA,
     Assessment,
-    Choice,
+    Chosen,
     DataUsed,
     Failure,
     Granted,
@@ -76,7 +76,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
         ledger=draw(st.builds(Ledger, *[COUNTS] * 7, NUMBERS, TEXTS)),
         configurations=configurations,
         failures=tuple(draw(st.lists(st.builds(Failure, COUNTS, COUNTS, TEXTS), max_size=2))),
-        choice=Choice(draw(TEXTS), chosen, draw(NUMBERS), scores, configurations[chosen]) if finished else None,
+        choice=Chosen(draw(TEXTS), chosen, draw(NUMBERS), scores, configurations[chosen]) if finished else None,
         data=draw(st.builds(DataUsed, TEXTS, TEXTS, COUNTS, st.none() | st.lists(TEXTS).map(tuple), SIZES, SIZES)),
         opening=Opening(draw(TIMES), tuple(draw(st.lists(COUNTS))), draw(st.booleans()), draw(TEXTS), draw(SIZES))
         if finished

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from oodbench.errors import StudyFailed, UnknownName
-from oodbench.study.record import Choice
+from oodbench.study.record import Chosen
 from oodbench.study.selectors import check_selector
 from oodbench.study.selectors import select as select_among
 
@@ -13,7 +13,7 @@ def table(*rows: tuple[int, int, str, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["configuration", "seed", "environment", "error"])
 
 
-def select(scores: pd.DataFrame, selector: str, seeds: int) -> Choice:
+def select(scores: pd.DataFrame, selector: str, seeds: int) -> Chosen:
     return select_among(scores, selector, seeds, [{"rate": number / 10} for number in range(3)])
 
 

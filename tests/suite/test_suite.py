@@ -164,7 +164,7 @@ def test_a_suite_of_ones_own_through_the_command_line(
     done = cli("run", *command, "--address", ray_address, "-o", "boards")
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
-    assert " in all" in done.err
+    assert " in total" in done.err
     assert "wrote 12 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")

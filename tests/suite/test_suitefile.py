@@ -69,7 +69,7 @@ def call(
         ("[modes.usual]", '[modes.usual.methods.erm]\nmodel = "x"', "modes.usual, method 'erm' on board 'regression'"),
         ("boards.regression.irm]", "boards.regressoin.irm]", "there is no board for modes.short.boards.regressoin"),
         ('published = "figures.csv"', 'published = "none.csv"', "published: none.csv cannot be read"),
-        ('published = "figures.csv"', 'published = "mine.toml"', "does not have the columns it needs"),
+        ('published = "figures.csv"', 'published = "mine.toml"', "does not have the right columns"),
     ],
 )
 def test_mistakes_name_the_file_and_the_key(

@@ -11,7 +11,7 @@ import pandas as pd
 from oodbench.engine.data import Task
 from oodbench.study.record import (
     SCHEMA,
-    Choice,
+    Chosen,
     ConcludedStudy,
     DataUsed,
     Granted,
@@ -57,7 +57,7 @@ def made_up(
         ledger=Ledger(trials=trials),
         configurations=tuple({} for _ in range(trials)),
         failures=(),
-        choice=Choice("worst", 0, 1.0, {}),
+        choice=Chosen("worst", 0, 1.0, {}),
         data=DataUsed("f" * 16, "v" * 16, 1, None, {}, {}),
         opening=Opening(DAY, (0,), False, "e" * 16, {}),
         stability=None,
