@@ -69,7 +69,7 @@ def assess(
 
 def join(results: pd.DataFrame, stability: Stability) -> pd.DataFrame:
     """The results with the columns `stability` and `ods`; only the chosen configuration has values there."""
-    measured = {(one.seed, one.part, one.environment): one for one in stability.assessments}
+    measured = {(seen.seed, seen.part, seen.environment): seen for seen in stability.assessments}
     keys = zip(results["seed"], results["part"], results["environment"], strict=True)
     rows = [measured.get(key) if chosen else None for key, chosen in zip(keys, results["chosen"], strict=True)]
     return results.assign(

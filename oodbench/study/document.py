@@ -67,19 +67,19 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 def _difference(given: Any, understood: Any, place: str) -> str:
     """The first field that is in one and not in the other: pydantic passes over the unknown and fills in defaults."""
     if isinstance(given, Mapping) and isinstance(understood, Mapping):
-        known = {str(name): value for name, value in understood.items()}  # keys of JSON are texts
+        fields = {str(name): value for name, value in understood.items()}  # keys of JSON are texts
         for name in given:
-            if name not in known:
+            if name not in fields:
                 return f"it has the unknown field {place + name!r}"
-        for name in known:
+        for name in fields:
             if name not in given:
                 return f"it lacks the field {place + name!r}"
-        deeper = [(given[name], known[name], f"{place}{name}.") for name in known]
+        deeper = [(given[name], fields[name], f"{place}{name}.") for name in fields]
     elif isinstance(given, list) and isinstance(understood, list | tuple):
         deeper = [(*pair, f"{place}{index}.") for index, pair in enumerate(zip(given, understood, strict=True))]
     else:
         return ""
-    return next(filter(None, (_difference(*one) for one in deeper)), "")
+    return next(filter(None, (_difference(*inner) for inner in deeper)), "")
 
 
 def _plain(value: Any) -> Any:
