@@ -86,6 +86,14 @@ def test_every_link_leads_somewhere(page: str) -> None:
             assert anchor in slugs, f"{page} links to {link}"
 
 
+def test_every_leaderboard_links_its_page() -> None:
+    pages_of_boards = sorted(ROOT.glob("leaderboards/**/page/index.html"))
+    assert pages_of_boards
+    for page in pages_of_boards:
+        readme = page.parents[1] / "README.md"
+        assert "](page/index.html)" in readme.read_text(encoding="utf-8"), readme
+
+
 def test_every_page_is_on_the_site_and_no_other() -> None:
     text = read("mkdocs.yml")
     nav = re.findall(r": (\S+\.md)$", text[text.index("nav:") :], re.M)

@@ -15,6 +15,9 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+import typer
+
+from oodbench.cli.main import app
 
 Cli = Callable[..., Any]
 TINY = [
@@ -111,11 +114,15 @@ def test_hosts_that_never_answer(cli: Cli, silent_port: int, option: str) -> Non
     assert time.monotonic() - started < 30
 
 
-@pytest.mark.parametrize(
-    "command", ["run", "list", "show", "leaderboard", "figures", "stability", "sync", "ui", "check", "new"]
-)
-def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
-    done = cli(command, "--help")
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """All that the application has, those of groups too."""
+    for name, command in group.commands.items():
+        yield from commands(command, (*path, name)) if hasattr(command, "commands") else [(*path, name)]
+
+
+@pytest.mark.parametrize("command", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_every_command_has_help_with_an_example(cli: Cli, command: tuple[str, ...]) -> None:
+    done = cli(*command, "--help")
     assert done.code == 0
     assert "Example: oodbench" in done.out
 

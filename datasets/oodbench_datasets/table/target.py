@@ -67,7 +67,7 @@ def find_target(table: TableFile, name: str, pool: NDArray[np.int64], problem: s
     if len(known) > MOST_CLASSES:
         raise InvalidSetting(
             f"dataset 'table': target {name!r} has {len(known)} distinct values, too many for classes.\n"
-            "Choose another target, problem=regression, or a bound such as positive=>20."
+            "Choose another target, task=regression, or a bound such as positive=>20."
         )
     beyond = sorted(set(np.unique(levels.codes)) - set(known))
     if beyond:
