@@ -1,8 +1,8 @@
 """oodbench: does this out-of-distribution method really help, on my data, against honestly tuned baselines?"""
 
-from oodbench.api.boards import leaderboard, write_page
-from oodbench.api.runs import Result, run
-from oodbench.api.suites import SuiteResult, run_suite, suite_leaderboards
+from oodbench.api.boards import BoardOptions, leaderboard, write_page
+from oodbench.api.runs import Result, RunOptions, run
+from oodbench.api.suites import SuiteBoardOptions, SuiteOptions, SuiteResult, run_suite, suite_leaderboards
 from oodbench.board.leaderboard import Leaderboard
 from oodbench.engine.data import Environment, TrainingRows
 from oodbench.engine.models import Linear, Mlp
@@ -18,6 +18,7 @@ from oodbench.settings.space import Choice, Integer, LogUniform, Option, Uniform
 from oodbench.version import __version__ as __version__
 
 __all__ = [
+    "BoardOptions",
     "Choice",
     "Dataset",
     "Environment",
@@ -36,6 +37,9 @@ __all__ = [
     "Recipe",
     "Result",
     "Rows",
+    "RunOptions",
+    "SuiteBoardOptions",
+    "SuiteOptions",
     "SuiteResult",
     "TrainingRows",
     "Uniform",

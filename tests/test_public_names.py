@@ -5,9 +5,10 @@ import sys
 
 import oodbench
 
-NAMES = """Choice Dataset Environment Hparams Integer Leaderboard Linear LogUniform LossMethod Method Mlp OodbenchError
-Option Predictor Preset Recipe Result Rows SuiteResult TrainingRows Uniform check_dataset check_method leaderboard run
-run_suite setting suite_leaderboards write_page""".split()
+NAMES = """BoardOptions Choice Dataset Environment Hparams Integer Leaderboard Linear LogUniform LossMethod Method Mlp
+OodbenchError Option Predictor Preset Recipe Result Rows RunOptions SuiteBoardOptions SuiteOptions SuiteResult
+TrainingRows Uniform check_dataset check_method leaderboard run run_suite setting suite_leaderboards
+write_page""".split()
 
 
 def test_public_names() -> None:

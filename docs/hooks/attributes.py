@@ -1,4 +1,4 @@
-"""What a field is, for the reference: its trailing comment, or the meaning that `setting` is given."""
+"""What a field is, for the reference: its trailing comment, or the meaning that it is declared with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 from typing import Any
 
 from griffe import Attribute, Docstring, Extension
+
+HELP_AT = {"setting": 1, "option": 1, "assignments": 0}  # which argument says what the field means
 
 
 class Attributes(Extension):
@@ -16,8 +18,8 @@ class Attributes(Extension):
 
 
 def _meaning(node: ast.AnnAssign) -> str:
-    if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "setting" and len(node.value.args) > 1:
-        said = node.value.args[1]
+    if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in HELP_AT:
+        said = node.value.args[HELP_AT[ast.unparse(node.value.func)]]
         return said.value if isinstance(said, ast.Constant) else ast.unparse(said).strip("f'\"")
     return ""
 

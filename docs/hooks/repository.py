@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 BESIDE = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "datasets/README.md",
     "methods/README.md",
     "leaderboards/**/*",

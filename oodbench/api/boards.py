@@ -3,80 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
-from oodbench.board.statistics import Over
+from oodbench.board.statistics import OVER, Over
 from oodbench.errors import UserError
-from oodbench.study.directory import DIRECTORY
+from oodbench.settings.option import like, one_of, option, takes_options
 from oodbench.study.plan import dataset_id_of
+from oodbench.study.spec import Budget, Place, Training
+from oodbench.suite.suite import Overrides
 
 if TYPE_CHECKING:
     from oodbench.study.record import StudyRecord
 
 
-def leaderboard(
-    dataset: str,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    stability: bool = False,
-    over: Over = "seeds",
-    trials: int | None = None,
-    seeds: int | None = None,
-    mixed: bool = False,
-    tracking_uri: str | None = None,
-    directory: str | Path = DIRECTORY,
-) -> Leaderboard:
-    """The leaderboard of a dataset setting, from everything the record has on it: of each method the newest study.
+@dataclass(frozen=True, kw_only=True)
+class BoardOptions(Place):
+    """All options of `oodbench.leaderboard`.
+
+    Examples:
+        >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True)
+    """
+
+    settings: Mapping[str, Any] = like(Training, "settings")
+    trials: int | None = like(Budget, "trials")
+    seeds: int | None = like(Budget, "seeds")
+    stability: bool = option(False, "Add how stable the chosen models are among sub-populations.")
+    over: Over = option(
+        "seeds", "What claims are about: other training draws (seeds) or other environments.",
+        check=one_of("unit for --over", OVER),
+    )  # fmt: skip
+    mixed: bool = like(Overrides, "mixed", False)
+
+
+@takes_options(BoardOptions)
+def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
+    """The leaderboard of a dataset, from everything the record has on it: of each method the newest study.
+
+    Studies that differ in budget or data are refused, unless they are wanted `mixed`.
 
     Args:
         dataset: Its name.
-        settings: Of the dataset.
-        stability: Add how stable the chosen models are among sub-populations.
-        over: What tiers and intervals are about: other training draws (`"seeds"`) or other `"environments"`.
-        trials: Only studies with so many trials.
-        seeds: Only studies with so many seeds.
-        mixed: Show studies that differ in budget or data together, marked; otherwise they are refused.
-        tracking_uri: An MLflow server, instead of the record in `directory`.
-        directory: Where the record is.
+        options: The fields of `oodbench.BoardOptions`, as keyword arguments. `trials` and `seeds` choose the studies
+            with that budget.
 
     Examples:
         >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True).frame()
     """
-    dataset_id, records = recorded_studies(dataset, settings or {}, tracking_uri, Path(directory), trials, seeds)
-    return compile_leaderboard(dataset_id, records, stability=stability, over=over, mixed=mixed)
+    dataset_id, records = recorded_studies(dataset, options)
+    return compile_leaderboard(dataset_id, records, stability=options.stability, over=options.over, mixed=options.mixed)
 
 
-def recorded_studies(
-    dataset: str,
-    settings: Mapping[str, Any],
-    tracking_uri: str | None,
-    directory: Path,
-    trials: int | None = None,
-    seeds: int | None = None,
-) -> tuple[str, list[StudyRecord]]:
-    """A dataset setting and the studies on it, of each label the newest; there is at least one."""
+def recorded_studies(dataset: str, options: BoardOptions) -> tuple[str, list[StudyRecord]]:
+    """The id of a dataset and the studies on it, of each label the newest; there is at least one."""
     from oodbench.record.tracking import Record
 
-    dataset_id = dataset_id_of(dataset, settings)
-    record = Record(tracking_uri, directory)
-    records = [] if record.is_empty else record.studies(dataset_id, trials, seeds)
-    if not records and (trials or seeds) and not record.is_empty and record.studies(dataset_id):
+    dataset_id = dataset_id_of(dataset, options.settings)
+    record = Record(options.tracking_uri, options.folder)
+    records = [] if record.is_empty else record.studies(dataset_id, options.trials, options.seeds)
+    if not records and (options.trials or options.seeds) and not record.is_empty and record.studies(dataset_id):
         raise UserError(
             f"no study on {dataset_id!r} in {record.address} has this budget.\n"
             "Leave out --trials and --seeds to see which there are."
         )
     if not records:
-        known = "" if record.is_empty else ", ".join(record.dataset_ids())
-        raise UserError(
-            f"there are no studies on {dataset_id!r} in {record.address}.\n"
-            + (
-                f"There are some on: {known}."
-                if known
-                else f"Run `oodbench run --method erm --dataset {dataset}` first."
-            )
-        )
+        recorded = "" if record.is_empty else ", ".join(record.dataset_ids())
+        remedy = f"There are studies on: {recorded}." if recorded else ""
+        remedy = remedy or f"Run `oodbench run --method erm --dataset {dataset}` first."
+        raise UserError(f"there are no studies on {dataset_id!r} in {record.address}.\n{remedy}")
     return dataset_id, records
 
 

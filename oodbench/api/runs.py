@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oodbench.api.boards import write_page
 from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
-from oodbench.driver.execution import Execution
-from oodbench.driver.progress import Progress
+from oodbench.driver.driver import Driver, Workplace
 from oodbench.errors import UserError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import Method
-from oodbench.settings.duration import parse_optional
-from oodbench.study.directory import DIRECTORY
-from oodbench.study.plan import Request
-from oodbench.study.resources import Resources
+from oodbench.settings.option import takes_two_and_options
+from oodbench.study.plan import Request, resolve
+from oodbench.study.spec import Resources, StudyOptions
 from oodbench.study.study import Study
 
 if TYPE_CHECKING:
@@ -25,7 +23,8 @@ if TYPE_CHECKING:
 
     from oodbench.record.tracking import Record
 
-MOST_REPEATS = 100
+Methods = str | type[Method] | Sequence[str | type[Method]]
+Datasets = str | type[Dataset] | Sequence[str | type[Dataset]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,34 +87,17 @@ class Result:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def run(
-    methods: str | type[Method] | Sequence[str | type[Method]],
-    dataset: str | type[Dataset] | Sequence[str | type[Dataset]],
-    *,
-    settings: Mapping[str, Any] | None = None,
-    model: str | None = None,
-    model_settings: Mapping[str, Any] | None = None,
-    recipe: Mapping[str, Any] | None = None,
-    fix: Mapping[str, Any] | None = None,
-    trials: int = 20,
-    seeds: int = 10,
-    seed: int = 0,
-    selector: str = "worst",
-    search: str = "random",
-    scheduler: str = "none",
-    budget: str | float | None = None,
-    repeats: int = 1,
-    price: bool = False,
-    device: str = "auto",
-    address: str | None = None,
-    cpus_per_pack: float = 1.0,
-    gpus_per_pack: float | None = None,
-    trial_timeout: str | float | None = None,
-    tracking_uri: str | None = None,
-    directory: str | Path = DIRECTORY,
-    fresh: bool = False,
-    progress: Progress | None = None,
-) -> Result:
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Workplace, Resources, StudyOptions):
+    """All options of `oodbench.run`, which are those of `oodbench run`.
+
+    Examples:
+        >>> oodbench.run("erm", "selection_bias", settings={"r1": 1.9}, trials=5, seeds=3)
+    """
+
+
+@takes_two_and_options(RunOptions)
+def run(methods: Methods, dataset: Datasets, options: RunOptions) -> Result:
     """Tune every method on every dataset with the same budget, open the test environments once, and record it all.
 
     Called again it continues what was stopped, and does not run again what is recorded.
@@ -123,29 +105,7 @@ def run(
     Args:
         methods: Names, `"srm:released"` for a preset, or classes; one or several.
         dataset: Names or classes; one or several.
-        settings: Of the dataset.
-        model: The model family, instead of the dataset's: `"linear"` or `"mlp"`.
-        model_settings: Of the model family, such as `{"width": (20, 10)}`.
-        recipe: Of the training, such as `{"steps": 500}`.
-        fix: Hyper-parameters not to search, or the only values to try: `{"alpha0": 0.1, "irm.penalty": [1, 10]}`.
-        trials: Configurations for each method; the first is its defaults.
-        seeds: Data seeds on which every configuration is trained.
-        seed: The first seed, of the data and of the search.
-        selector: How validation scores choose: `"mean"`, `"worst"`, or `"oracle"`, which looks at test data.
-        search: Who proposes: `"random"` or `"optuna"`.
-        scheduler: Who stops poor trainings early: `"none"` or `"asha"`.
-        budget: Time for each method, `"10m"` or seconds; `trials` is then the most.
-        repeats: Whole searches to do, on the same data: the board has their spread.
-        price: Search again with the oracle's choice, to tell what choosing on validation data costs.
-        device: `"auto"`, `"cpu"` or `"cuda"`.
-        address: A running Ray cluster; otherwise Ray is started, and stopped.
-        cpus_per_pack: CPUs, and torch threads, of a pack.
-        gpus_per_pack: GPUs of a pack, or a share of one.
-        trial_timeout: How long one training may take, `"10m"` or seconds; longer ones fail.
-        tracking_uri: An MLflow server, instead of the record in `directory`.
-        directory: Where the record and unfinished work live.
-        fresh: Run again what is finished or half-finished.
-        progress: Who is told how it goes.
+        options: The fields of `oodbench.RunOptions`, as keyword arguments.
 
     Returns:
         What it came to. Studies that failed are in its `failures`; the others have their results.
@@ -154,31 +114,11 @@ def run(
         >>> result = oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9})
         >>> result.leaderboard().frame()
     """
-    if not 1 <= repeats <= MOST_REPEATS:
-        raise UserError(f"--repeats must be 1 to {MOST_REPEATS}, not {repeats}.")
-    if price and selector == "oracle":
-        raise UserError("--price compares a choice on validation data with the oracle.\nLeave out --selector oracle.")
     request = Request(
         methods=[methods] if isinstance(methods, str | type) else list(methods),
         datasets=[dataset] if isinstance(dataset, str | type) else list(dataset),
-        settings=dict(settings or {}),
-        model=model,
-        model_settings=dict(model_settings or {}),
-        recipe=dict(recipe or {}),
-        fix=dict(fix or {}),
-        trials=trials,
-        seeds=seeds,
-        seed=seed,
-        selector=selector,
-        device=device,
-        search=search,
-        scheduler=scheduler,
-        budget=parse_optional(budget, "--budget"),
+        options=options,
     )
-    requests = [replace(request, repeat=repeat) for repeat in range(repeats)]
-    requests += [replace(request, selector="oracle")] if price else []
-    resources = Resources(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
-    execution = Execution(requests, resources, tracking_uri, Path(directory), fresh, progress or Progress())
-    studies = [study for some in execution.execute() for study in some]
-    undelivered = [parcel.title for parcel in execution.undelivered]
-    return Result(studies, execution.failures, execution.record, undelivered)
+    specs = resolve(request)
+    driver = Driver(options.part(Resources), options.part(Workplace))
+    return Result(driver.drive(specs), driver.failures, driver.record, driver.undelivered)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from oodbench.driver.execution import Execution
-from oodbench.driver.progress import Progress
+from oodbench.driver.driver import Driver, Workplace
 from oodbench.errors import UserError
-from oodbench.settings.duration import parse_optional
-from oodbench.study.directory import DIRECTORY
+from oodbench.settings.option import like, option, takes_options
 from oodbench.study.plan import plan
-from oodbench.study.resources import Resources
+from oodbench.study.spec import Place, Resources
 from oodbench.study.study import Study
 from oodbench.suite.results import BoardResult, SuiteBoards, compile_boards
-from oodbench.suite.suite import Asked, Mode, Overrides, Part, Suite, expand
+from oodbench.suite.suite import Mode, Overrides, Part, Suite, expand
 from oodbench.suite.suitefile import read_suite
 
 if TYPE_CHECKING:
@@ -66,53 +64,51 @@ class SuiteResult:
         return {"suite": self.suite.name, "mode": self.mode.name, "boards": boards}
 
 
-def run_suite(
-    name: str,
-    *,
-    mode: str | None = None,
-    address: str | None = None,
-    cpus_per_pack: float = 1.0,
-    gpus_per_pack: float | None = None,
-    trial_timeout: str | float | None = None,
-    tracking_uri: str | None = None,
-    directory: str | Path = DIRECTORY,
-    fresh: bool = False,
-    progress: Progress | None = None,
-    **asked: Unpack[Asked],
-) -> SuiteResult:
-    """Run every study of a suite as one search. What is not told here is as for `oodbench.run`.
+@dataclass(frozen=True, kw_only=True)
+class SuiteOptions(Workplace, Resources, Overrides):
+    """All options of `oodbench.run_suite`.
+
+    Examples:
+        >>> oodbench.run_suite("paper", mode="fair", methods=["erm", "fdro"], trials=5)
+    """
+
+    mode: str | None = option(None, "A mode of the suite, instead of its default.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteBoardOptions(Place, Overrides):
+    """All options of `oodbench.suite_leaderboards`: the budget is that of the run, if it had one of its own."""
+
+    mode: str | None = like(SuiteOptions, "mode")
+
+
+@takes_options(SuiteOptions)
+def run_suite(name: str, options: SuiteOptions) -> SuiteResult:
+    """Run every study of a suite as one search.
 
     Args:
-        name: A suite that comes along, or the path of a file.
-        mode: One of its modes, instead of its default.
-        **asked: `methods` and `datasets` narrow it; `trials`, `seeds`, `seed`, `selector` and `device` are for all;
-            `mixed` shows unequal budgets together.
+        name: A built-in suite, or the path of a file.
+        options: The fields of `oodbench.SuiteOptions`, as keyword arguments. `methods` and `datasets` narrow the suite;
+            `trials`, `seeds`, `seed`, `selector` and `device` are for all studies.
 
     Examples:
         >>> oodbench.run_suite("paper", mode="fair", methods=["erm", "fdro"]).write("boards")
     """
-    overrides = Overrides(**asked)
-    suite, chosen, parts = _expand(name, mode, overrides)
-    requests = [part.request for part in parts]
-    resources = Resources(address, cpus_per_pack, gpus_per_pack, parse_optional(trial_timeout, "--trial-timeout"))
-    execution = Execution(requests, resources, tracking_uri, Path(directory), fresh, progress or Progress())
-    studies = [study for (study,) in execution.execute()]
+    suite, mode, parts = _expand(name, options.mode, options)
+    driver = Driver(options.part(Resources), options.part(Workplace))
+    studies = driver.drive([part.spec for part in parts])
     placed = list(zip(parts, studies, strict=True))
-    undelivered = [parcel.title for parcel in execution.undelivered]
-    return SuiteResult(suite, chosen, overrides, placed, execution.failures, execution.record, undelivered)
+    overrides = options.part(Overrides)
+    return SuiteResult(suite, mode, overrides, placed, driver.failures, driver.record, driver.undelivered)
 
 
-def suite_leaderboards(
-    name: str,
-    *,
-    mode: str | None = None,
-    tracking_uri: str | None = None,
-    directory: str | Path = DIRECTORY,
-    **asked: Unpack[Asked],
-) -> SuiteResult:
+@takes_options(SuiteBoardOptions)
+def suite_leaderboards(name: str, options: SuiteBoardOptions) -> SuiteResult:
     """The boards of a suite from what the record has of exactly these studies, without running anything.
 
-    Arguments are those of `oodbench.run_suite`, with the budget of the run if it had one of its own.
+    Args:
+        name: A built-in suite, or the path of a file.
+        options: As for `oodbench.run_suite`: those that say which studies, and where their record is.
 
     Examples:
         >>> oodbench.suite_leaderboards("paper", methods=["erm", "fdro"]).write_page("page")
@@ -120,18 +116,17 @@ def suite_leaderboards(
     from oodbench.record.tracking import Record
     from oodbench.search import resolve_device
 
-    overrides = Overrides(**asked)
-    suite, chosen, parts = _expand(name, mode, overrides)
-    record = Record(tracking_uri, Path(directory))
+    suite, mode, parts = _expand(name, options.mode, options)
+    record = Record(options.tracking_uri, options.folder)
     result = None
     if not record.is_empty:
-        planned = plan([part.request for part in parts], resolve_device(overrides.device, None))
-        studies = [study for (study,) in planned]
-        result = SuiteResult(suite, chosen, overrides, list(zip(parts, studies, strict=True)), {}, record)
+        studies = plan([part.spec for part in parts], resolve_device(options.device, None))
+        placed = list(zip(parts, studies, strict=True))
+        result = SuiteResult(suite, mode, options.part(Overrides), placed, {}, record)
     if result is None or not any(board.records for board in result.boards):
         raise UserError(
-            f"there are no studies of suite {name!r}, mode {chosen.name!r}, with this budget in {record.address}.\n"
-            f"Run `oodbench run --suite {name} --mode {chosen.name}` first."
+            f"there are no studies of suite {name!r}, mode {mode.name!r}, with this budget in {record.address}.\n"
+            f"Run `oodbench run --suite {name} --mode {mode.name}` first."
         )
     return result
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.errors import UnequalTerms
-from oodbench.study.budget import Budget
+from oodbench.study.spec import Budget
 
 if TYPE_CHECKING:
     from oodbench.study.record import StudyRecord
@@ -32,7 +32,7 @@ class Terms:
 
 def terms_of(record: StudyRecord) -> Terms:
     granted = record.ledger
-    way = Budget(search=granted.search, scheduler=granted.scheduler, seconds=granted.budget_seconds).deviations
+    way = Budget(search=granted.search, scheduler=granted.scheduler, budget=granted.budget_seconds).deviations
     return Terms(
         granted.trials_granted or record.trials,
         record.seeds,

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oodbench.api.boards import BoardOptions
+from oodbench.api.suites import SuiteBoardOptions
+from oodbench.cli.options import Given, spelled, with_options
 from oodbench.cli.terminal import (
-    DatasetOption,
-    DeviceOption,
     DirectoryOption,
     JsonOption,
-    MethodOption,
-    MixedOption,
-    ModeOption,
     OutputOption,
-    OverOption,
-    SeedOption,
-    SeedsOption,
-    SelectorOption,
     SetOption,
     SuiteOption,
-    TrackingOption,
-    TrialsOption,
     app,
-    check_over,
     errors,
     output,
     print_board,
@@ -36,38 +27,27 @@ from oodbench.errors import UserError
 from oodbench.settings.fields import split_assignments
 from oodbench.study.directory import DIRECTORY
 
+if TYPE_CHECKING:
+    from oodbench.board.leaderboard import Leaderboard
+
 
 @app.command()
+@with_options(SuiteBoardOptions, BoardOptions)
 def leaderboard(
+    given: Given,
     dataset: Annotated[str | None, typer.Argument(help="A dataset, unless --suite is given.")] = None,
-    set_: SetOption = None,
-    stability: Annotated[
-        bool, typer.Option("--stability", help="Add how stable the chosen models are among sub-populations.")
-    ] = False,
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Add what each study spent: trainings, gradient steps, rows, seconds.")
     ] = False,
-    over: OverOption = "seeds",
     format: Annotated[str, typer.Option(help="table, md, csv, json, latex, or html: a page.")] = "table",
     cells: Annotated[
         Path | None, typer.Option("--cells", help="A CSV file for every seed and environment, for `oodbench compare`.")
     ] = None,
-    mixed: MixedOption = False,
     suite: SuiteOption = None,
-    mode: ModeOption = None,
     folder: OutputOption = None,
-    methods: MethodOption = None,
-    datasets: DatasetOption = None,
-    trials: TrialsOption = None,
-    seeds: SeedsOption = None,
-    seed: SeedOption = 0,
-    selector: SelectorOption = None,
-    device: DeviceOption = "auto",
-    tracking_uri: TrackingOption = None,
-    directory: DirectoryOption = DIRECTORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the leaderboard of a dataset setting, or the boards of a suite, from the record.
+    """Compile the leaderboard of a dataset, or the boards of a suite, from the record.
 
     Of each method the newest study counts, or the newest with so many --trials and --seeds. Studies with unequal
     budgets or data are not ranked together, unless --mixed.
@@ -76,74 +56,59 @@ def leaderboard(
 
     Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format html -o page[/bold]
     """
-    from oodbench.report.formats import FORMATS, render
+    from oodbench.report.formats import FORMATS
 
     format = "json" if as_json else format
-    claim = check_over(over)
     if format not in (*FORMATS, "html"):
         raise UserError(f"there is no format {format!r}.\nKnown: {', '.join(FORMATS)}, html.")
     if format == "html" and folder is None:
         raise UserError("--format html writes a page into a folder.\nName one with --output.")
     if suite is not None:
         refuse({"--ledger": ledger}, "does not go with --suite", "Use --json, which has it.")
-        refuse(
-            {"--set": set_, "--cells": cells, "a dataset as argument": dataset},
-            "does not go with --suite",
-            "Narrow with --dataset.",
-        )
-        refuse(
-            {f"--format {format}": format in ("md", "csv", "latex"), "--over": over != "seeds"},
-            "does not go with --suite",
-            "Write files with --output.",
-        )
-        from oodbench.api.suites import suite_leaderboards
-
-        result = suite_leaderboards(
-            suite,
-            mode=mode,
-            methods=methods or [],
-            datasets=datasets or [],
-            trials=trials,
-            seeds=seeds,
-            seed=seed,
-            selector=selector,
-            device=device,
-            mixed=mixed,
-            tracking_uri=tracking_uri,
-            directory=directory,
-        )
-        if format == "html" and folder is not None:
-            _say_written(result.write_page(folder))
-        else:
-            show_suite(result, folder, format == "json")
+        by_hand = {"--set": given.get("settings"), "--cells": cells, "a dataset as argument": dataset}
+        refuse(by_hand, "does not go with --suite", "Narrow with --dataset.")
+        text_only = {f"--format {format}": format in ("md", "csv", "latex"), "--over": given.get("over")}
+        refuse(text_only, "does not go with --suite", "Write files with --output.")
+        _show_suite(suite, given, format, folder)
         return
-    for_suites: dict[str, object] = {"--mode": mode, "--method": methods, "--dataset": datasets}
-    for_suites |= {"--output": folder if format != "html" else None, "--seed": seed, "--selector": selector}
-    refuse(for_suites, "is for suites", "Name one with --suite.")
+    for_suites = {name: value for name, value in given.items() if name not in BoardOptions.__dataclass_fields__}
+    flags = spelled([SuiteBoardOptions], for_suites)
+    refuse({flags[name]: value for name, value in for_suites.items()}, "is for suites", "Name one with --suite.")
+    refuse({"--output": folder if format != "html" else None}, "is for suites", "Name one with --suite.")
     if dataset is None:
         raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")
     from oodbench.api.boards import leaderboard as compile_board
-    from oodbench.api.boards import write_page
 
-    settings = split_assignments(set_ or [], "--set")
-    board = compile_board(
-        dataset,
-        settings=settings,
-        stability=stability,
-        over=claim,
-        trials=trials,
-        seeds=seeds,
-        mixed=mixed,
-        tracking_uri=tracking_uri,
-        directory=directory,
-    )
+    board = compile_board(dataset, **given)
     if cells is not None:
-        from oodbench.board.cells import scores_of, write_cells
+        _write_cells(board, cells)
+    _show(board, format, folder, ledger)
 
-        try:
-            cells.write_text(write_cells(scores_of([board])), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{cells} cannot be written: {error.strerror}.\nName a file in a folder.") from None
+
+def _show_suite(suite: str, given: Given, format: str, folder: Path | None) -> None:
+    from oodbench.api.suites import suite_leaderboards
+
+    of_suite = {name: value for name, value in given.items() if name in SuiteBoardOptions.__dataclass_fields__}
+    result = suite_leaderboards(suite, **of_suite)
+    if format == "html" and folder is not None:
+        _say_written(result.write_page(folder))
+    else:
+        show_suite(result, folder, format == "json")
+
+
+def _write_cells(board: Leaderboard, path: Path) -> None:
+    from oodbench.board.cells import scores_of, write_cells
+
+    try:
+        path.write_text(write_cells(scores_of([board])), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.\nName a file in a folder.") from None
+
+
+def _show(board: Leaderboard, format: str, folder: Path | None, ledger: bool) -> None:
+    from oodbench.api.boards import write_page
+    from oodbench.report.formats import render
+
     if format == "html" and folder is not None:
         _say_written(write_page(board, folder))
     elif format == "table":

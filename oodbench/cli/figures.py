@@ -37,10 +37,13 @@ def figures(
 
     Example: [bold]oodbench figures selection_bias --set r1=1.5 -o figures --format png[/bold]
     """
-    from oodbench.api.boards import recorded_studies
+    from oodbench.api.boards import BoardOptions, recorded_studies
     from oodbench.report.figures import write_figures
 
-    dataset_id, records = recorded_studies(dataset, split_assignments(set_ or [], "--set"), tracking_uri, directory)
+    options = BoardOptions(
+        settings=split_assignments(set_ or [], "--set"), tracking_uri=tracking_uri, directory=directory
+    )
+    dataset_id, records = recorded_studies(dataset, options)
     written = [str(path) for path in write_figures(dataset_id, records, folder, format)]
     if as_json:
         print(json.dumps(written, indent=2))

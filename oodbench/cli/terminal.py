@@ -7,18 +7,22 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oodbench.api.boards import BoardOptions
 from oodbench.board.statistics import OVER, Over
+from oodbench.cli.options import typer_option
 from oodbench.errors import UnknownName, UserError
 from oodbench.study.directory import DIRECTORY
+from oodbench.study.spec import Place, Training
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from oodbench.api.suites import SuiteResult
+    from oodbench.board.leaderboard import Leaderboard
 
 app = typer.Typer(
     help="Does this out-of-distribution method really help, on my data, against honestly tuned baselines?",
@@ -28,53 +32,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the dataset; `oodbench show DATASET` lists them."),
-]
-TrackingOption = Annotated[
-    str | None, typer.Option("--tracking-uri", help="MLflow server to use instead of the embedded database.")
-]
-DirectoryOption = Annotated[
-    Path, typer.Option("--directory", help="Where the embedded record and unfinished work live.")
-]
+SetOption = Annotated[list[str] | None, typer_option(Training, "settings")]
+TrackingOption = Annotated[str | None, typer_option(Place, "tracking_uri")]
+DirectoryOption = Annotated[Path, typer_option(Place, "directory")]
+OverOption = Annotated[str, typer_option(BoardOptions, "over")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-
 SuiteOption = Annotated[
     str | None, typer.Option("--suite", help="A suite, by name or by the path of its file; `oodbench list` lists them.")
 ]
-ModeOption = Annotated[str | None, typer.Option("--mode", help="A mode of the suite, instead of its default.")]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="A folder for the boards of the suite, as files, or for the page.")
 ]
-MethodOption = Annotated[
-    list[str] | None,
-    typer.Option("--method", "-m", help="A method, or METHOD:PRESET; several are compared. Narrows a suite."),
-]
-DatasetOption = Annotated[
-    list[str] | None, typer.Option("--dataset", "-d", help="A dataset; may be given several times. Narrows a suite.")
-]
-TrialsOption = Annotated[
-    int | None, typer.Option(help="Configurations per method; the first is its defaults. [dim]\\[default: 20][/dim]")
-]
-SeedsOption = Annotated[
-    int | None, typer.Option(help="Data seeds on which every configuration is trained. [dim]\\[default: 10][/dim]")
-]
-SeedOption = Annotated[int, typer.Option(help="First seed, of the data and of the search.")]
-SelectorOption = Annotated[
-    str | None,
-    typer.Option(help="How validation scores choose: mean, worst, or oracle. [dim]\\[default: worst][/dim]"),
-]
-MixedOption = Annotated[
-    bool, typer.Option("--mixed", help="Show studies with unequal budgets or data on one board, and mark them.")
-]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-
 FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
-
-OverOption = Annotated[
-    str, typer.Option("--over", help="What claims are about: other training draws (seeds) or other environments.")
-]
 
 
 def check_over(over: str) -> Over:
@@ -83,7 +52,7 @@ def check_over(over: str) -> Over:
     return over
 
 
-def print_board(board: Any, ledger: bool = False) -> None:
+def print_board(board: Leaderboard, ledger: bool = False) -> None:
     from oodbench.report.tables import ledger_table, notes, rich_table
 
     console = output()

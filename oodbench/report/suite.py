@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,7 +180,7 @@ def _index(result: SuiteBoards) -> str:
 
 def suite_command(command: str, result: SuiteBoards) -> str:
     """What to type for these very studies."""
-    options = [f"--suite {result.suite.name}", f"--mode {result.mode.name}", result.overrides.as_options()]
+    options = [f"--suite {result.suite.name}", f"--mode {result.mode.name}", shlex.join(result.overrides.as_words())]
     return " ".join(filter(None, ["oodbench", command, *options]))
 
 

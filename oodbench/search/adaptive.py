@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from oodbench.errors import Interrupted
 from oodbench.search.proposals import Clock, Proposals
 from oodbench.study.pack import Pack, PackResult
-from oodbench.study.resources import Resources
+from oodbench.study.spec import Resources
 
 if TYPE_CHECKING:
     from oodbench.study.study import Study
@@ -78,7 +78,7 @@ def search_study(
             return None
         return ASHAScheduler("rung", "score", "min", RUNGS[-1], RUNGS[0], REDUCTION)
 
-    seconds = math.inf if resources.trial_timeout is None else resources.trial_timeout * study.budget.seeds
+    seconds = resources.timeout * study.budget.seeds
     tune_all(
         train_configuration,
         {

@@ -8,14 +8,13 @@ takes too long, is run trial by trial, so that only those fail which cannot be t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oodbench.errors import Interrupted
 from oodbench.search.jobs import WHOLE, Job
 from oodbench.study.pack import Pack, PackResult
-from oodbench.study.resources import Resources
+from oodbench.study.spec import Resources
 
 
 def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pack, PackResult], None]) -> None:
@@ -70,7 +69,7 @@ def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pac
     def seconds(config: Mapping[str, Any]) -> float:
         """How long a worker may train: a pack as long as its trials one after another."""
         trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
-        return math.inf if resources.trial_timeout is None else resources.trial_timeout * trials
+        return resources.timeout * trials
 
     tune_all(
         train_pack,

@@ -16,6 +16,7 @@ from oodbench.errors import TrainingFailed, one_line
 from oodbench.plugin.method import Method
 from oodbench.study.data import SearchData
 from oodbench.study.pack import Pack, PackResult, divide
+from oodbench.study.selectors import score_configurations
 
 if TYPE_CHECKING:
     from oodbench.engine.trainer import Trainer
@@ -78,11 +79,9 @@ def validation_score(result: PackResult, selector: str) -> float:
     """What the selector would say of a configuration; not a number where it failed on a seed."""
     if result.failures:
         return math.nan
-    errors: dict[int, list[float]] = {}
-    for row in result.validation:
-        errors.setdefault(row["seed"], []).append(row["error"])
-    by_seed = [max(some) if selector == "worst" else sum(some) / len(some) for some in errors.values()]
-    return sum(by_seed) / len(by_seed)
+    import pandas as pd
+
+    return float(score_configurations(pd.DataFrame(result.validation), selector)["mean"].iloc[0])
 
 
 @dataclass(frozen=True)

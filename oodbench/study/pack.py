@@ -78,11 +78,11 @@ def divide(
         room = max(1, capacity(group[0]))
         seeds = sorted({trial.seed for trial in group})
         configurations = sorted({trial.configuration for trial in group})
-        for some in _even_slices(configurations, room):
-            for few in _even_slices(seeds, max(1, room // len(some))):
+        for part in _even_slices(configurations, room):
+            for few in _even_slices(seeds, max(1, room // len(part))):
                 block = tuple(
                     sorted(
-                        (trial for trial in group if trial.seed in few and trial.configuration in some),
+                        (trial for trial in group if trial.seed in few and trial.configuration in part),
                         key=lambda trial: (trial.seed, trial.configuration),
                     )
                 )

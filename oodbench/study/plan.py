@@ -1,10 +1,9 @@
-"""From what the user asked for to studies, with everything checked before anything starts."""
+"""From what the user asked for to studies: all of it is resolved and checked once, before anything starts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.util import find_spec
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oodbench.engine.models import FAMILIES, Model
@@ -16,14 +15,10 @@ from oodbench.plugin.method import LossMethod, Method, Preset
 from oodbench.plugin.registry import Kind, fault_of, find
 from oodbench.settings.fields import as_dict, configure
 from oodbench.settings.space import Fixed, parse_fixed
-from oodbench.study.budget import Budget
 from oodbench.study.data import SharedData
-from oodbench.study.selectors import check_selector
-from oodbench.study.study import ORACLE, Study, data_seeds, deviations, name_dataset
+from oodbench.study.spec import Budget, StudyOptions
+from oodbench.study.study import ORACLE, Study, deviations, name_dataset
 
-DEVICES = ("auto", "cpu", "cuda")
-SEARCHES = ("random", "optuna")
-SCHEDULERS = ("none", "asha")
 LEAST_STEPS = 16  # of a training that may be stopped at a sixteenth
 
 
@@ -33,72 +28,22 @@ class Request:
 
     methods: Sequence[str | type[Method]]  # or METHOD:PRESET
     datasets: Sequence[str | type[Dataset]]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    model: str | None = None
-    model_settings: Mapping[str, Any] = field(default_factory=dict)
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-    fix: Mapping[str, Any] = field(default_factory=dict)
-    trials: int = 20
-    seeds: int = 10
-    seed: int = 0
-    selector: str = "worst"
-    device: str = "auto"
-    search: str = "random"
-    scheduler: str = "none"
-    budget: float | None = None  # seconds a method
-    repeat: int = 0  # of the whole search, on the same data
+    options: StudyOptions = field(default_factory=StudyOptions)
     variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
 
-    def check(self) -> None:
-        """All that can be said without making data or starting anything."""
-        check_options(self.trials, self.seeds, self.seed, self.selector, self.device)
-        _check_search(self.search, self.scheduler, self.selector)
-        if self.model is not None and self.model not in FAMILIES:
-            raise UnknownName("model", self.model, FAMILIES)
-        if not self.methods or not self.datasets:
-            raise UserError("name at least one method and one dataset.\n`oodbench list` shows what there is.")
-        methods = _resolve_methods(self.methods)
-        for fixed in self.fix:
-            _check_fixed(fixed, methods)
-        for name, cls in _resolve("dataset", self.datasets).items():
-            dataset = configure(cls, self.settings, f"dataset {name!r}")
-            for method in methods:
-                setup = _setup(_usual(dataset, method, "cpu"), self, dataset)
-                if self.scheduler != "none":
-                    _check_stoppable(method, setup)
-                _fixed(method, self.fix)
 
+@dataclass(frozen=True, eq=False)
+class StudySpec:
+    """A study as it was asked for: everything but its device and its data."""
 
-def check_options(trials: int, seeds: int, seed: int, selector: str, device: str) -> None:
-    for name, value, least in (("trials", trials, 1), ("seeds", seeds, 1), ("seed", seed, 0)):
-        if value < least:
-            raise UserError(f"--{name} must be at least {least}, not {value}.")
-    check_selector(selector)
-    if device not in DEVICES:
-        raise UnknownName("device", device, DEVICES)
-
-
-def _check_search(search: str, scheduler: str, selector: str) -> None:
-    for kind, name, known in (("search", search, SEARCHES), ("scheduler", scheduler, SCHEDULERS)):
-        if name not in known:
-            raise UnknownName(kind, name, known)
-    if search == "optuna" and find_spec("optuna") is None:
-        raise UserError("--search optuna: optuna is not installed.\nInstall it with `pip install 'oodbench[optuna]'`.")
-    if selector == "oracle" and (search, scheduler) != ("random", "none"):
-        raise UserError(
-            "--selector oracle does not go with --search or --scheduler: validation scores lead them.\n"
-            "Use --selector mean or worst."
-        )
-
-
-def _check_stoppable(asked: _Asked, setup: Setup) -> None:
-    if not isinstance(asked.method, LossMethod):
-        raise UserError(
-            f"--scheduler asha stops trainings by their gradient steps, and method {asked.name!r} makes none.\n"
-            "Leave out --scheduler, or the method."
-        )
-    if setup.recipe.steps < LEAST_STEPS:
-        raise UserError(f"--scheduler asha needs trainings of at least {LEAST_STEPS} steps, not {setup.recipe.steps}.")
+    asked: _Asked
+    dataset_name: str
+    dataset: Dataset
+    setup: Setup
+    budget: Budget
+    selector: str
+    fixed: Mapping[str, Fixed]
+    label: str
 
 
 @dataclass(frozen=True)
@@ -114,10 +59,72 @@ class _Asked:
         return owner in ("", self.name, self.shown)
 
 
-def plan(requests: Sequence[Request], device: str) -> list[list[Study]]:
-    """The studies of each request. Those on the same dataset setting and seeds share its data."""
-    made: dict[str, SharedData] = {}
-    return [_studies(request, device, made) for request in requests]
+def resolve(request: Request) -> list[StudySpec]:
+    """The studies that are asked for: the search, its repeats, and with `price` the oracle's choice."""
+    options = request.options
+    ways = [(repeat, options.selector) for repeat in range(options.repeats)]
+    ways += [(0, "oracle")] if options.price else []
+    methods = _resolve_methods(request.methods)
+    datasets = _resolve("dataset", request.datasets)
+    if not methods or not datasets:
+        raise UserError("name at least one method and one dataset.\n`oodbench list` shows what there is.")
+    if options.model is not None and options.model not in FAMILIES:
+        raise UnknownName("model", options.model, FAMILIES)
+    for name in options.fix:
+        _check_fixed(name, methods)
+    configured = {name: configure(cls, options.settings, f"dataset {name!r}") for name, cls in datasets.items()}
+    return [
+        _resolve_study(request, asked, name, dataset, repeat, selector)
+        for repeat, selector in ways
+        for name, dataset in configured.items()
+        for asked in methods
+    ]
+
+
+def _resolve_study(
+    request: Request, asked: _Asked, dataset_name: str, dataset: Dataset, repeat: int, selector: str
+) -> StudySpec:
+    options = request.options
+    usual = _usual(dataset, asked)
+    setup, by_hand = _setup(usual, options, dataset), _fixed(asked, options.fix)
+    if options.scheduler != "none":
+        _check_stoppable(asked, setup)
+    budget = replace(options.part(Budget), repeat=repeat)
+    return StudySpec(
+        asked=asked,
+        dataset_name=dataset_name,
+        dataset=dataset,
+        setup=setup,
+        budget=budget,
+        selector=selector,
+        fixed=_parsed(asked, asked.preset.fix) | by_hand,
+        label=_label(asked, request.variant, selector, deviations(setup, usual, by_hand, budget, selector)),
+    )
+
+
+def plan(specs: Sequence[StudySpec], device: str) -> list[Study]:
+    """The studies with their data. Those on the same dataset and seeds share it."""
+    data: dict[str, SharedData] = {}
+    studies = []
+    for spec in specs:
+        key = f"{spec.dataset_name} {as_dict(spec.dataset)} {spec.budget.data_seeds}"
+        if key not in data:
+            data[key] = _make_data(spec.dataset_name, spec.dataset, spec.budget)
+        study = Study(
+            method_name=spec.asked.name,
+            method=spec.asked.method,
+            dataset_name=spec.dataset_name,
+            dataset=spec.dataset,
+            setup=replace(spec.setup, device=device),
+            budget=spec.budget,
+            selector=spec.selector,
+            data=data[key],
+            fixed=spec.fixed,
+            label=spec.label,
+        )
+        study.check()
+        studies.append(study)
+    return studies
 
 
 def dataset_id_of(name: str, settings: Mapping[str, Any]) -> str:
@@ -125,38 +132,9 @@ def dataset_id_of(name: str, settings: Mapping[str, Any]) -> str:
     return name_dataset(name, configure(find("dataset", name), settings, f"dataset {name!r}"))
 
 
-def _studies(request: Request, device: str, made: dict[str, SharedData]) -> list[Study]:
-    how = (request.repeat, request.search, request.scheduler, request.budget)
-    budget = Budget(request.trials, request.seeds, request.seed, *how)
-    studies = []
-    for dataset_name, dataset_class in _resolve("dataset", request.datasets).items():
-        dataset = configure(dataset_class, request.settings, f"dataset {dataset_name!r}")
-        key = f"{dataset_name} {as_dict(dataset)} {data_seeds(budget)}"
-        if key not in made:
-            made[key] = _make_data(dataset_name, dataset, budget)
-        for asked in _resolve_methods(request.methods):
-            usual = _usual(dataset, asked, device)
-            setup, by_hand = _setup(usual, request, dataset), _fixed(asked, request.fix)
-            study = Study(
-                method_name=asked.name,
-                method=asked.method,
-                dataset_name=dataset_name,
-                dataset=dataset,
-                setup=setup,
-                budget=budget,
-                selector=request.selector,
-                data=made[key],
-                fixed=_parsed(asked, asked.preset.fix) | by_hand,
-                label=_label(asked, request, deviations(setup, usual, by_hand, budget, request.selector)),
-            )
-            study.check()
-            studies.append(study)
-    return studies
-
-
 def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
     try:
-        return SharedData(dataset, data_seeds(budget))
+        return SharedData(dataset, budget.data_seeds)
     except OodbenchError:
         raise
     except (Exception, SystemExit) as error:
@@ -166,32 +144,42 @@ def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
         ) from error
 
 
-def _label(asked: _Asked, request: Request, differing: list[str]) -> str:
+def _label(asked: _Asked, variant: Sequence[str] | None, selector: str, differing: list[str]) -> str:
     """The row on a leaderboard: the method, and in what it differs from the dataset's or the preset's usual way."""
     name = asked.shown
-    if request.variant is not None:
-        name, differing = asked.name, [*request.variant, *([ORACLE] if request.selector == "oracle" else [])]
+    if variant is not None:
+        name, differing = asked.name, [*variant, *([ORACLE] if selector == "oracle" else [])]
     return f"{name} ({', '.join(differing)})" if differing else name
+
+
+def _check_stoppable(asked: _Asked, setup: Setup) -> None:
+    if not isinstance(asked.method, LossMethod):
+        raise UserError(
+            f"--scheduler asha stops trainings by their gradient steps, and method {asked.name!r} makes none.\n"
+            "Leave out --scheduler, or the method."
+        )
+    if setup.recipe.steps < LEAST_STEPS:
+        raise UserError(f"--scheduler asha needs trainings of at least {LEAST_STEPS} steps, not {setup.recipe.steps}.")
 
 
 def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> dict[str, type[Any]]:
     """Names and classes, each once: a name from the registry, or a class given by hand."""
-    found: dict[str, type[Any]] = {}
-    for one in wanted:
-        if isinstance(one, str):
-            found[one] = find(kind, one)
+    classes: dict[str, type[Any]] = {}
+    for plugin in wanted:
+        if isinstance(plugin, str):
+            classes[plugin] = find(kind, plugin)
             continue
-        fault = fault_of(kind, one)
+        fault = fault_of(kind, plugin)
         if fault:
-            raise BrokenPlugin(f"{kind} {one.__name__} cannot be used: {fault}.")
-        found[one.__name__.lower()] = one
-    return found
+            raise BrokenPlugin(f"{kind} {plugin.__name__} cannot be used: {fault}.")
+        classes[plugin.__name__.lower()] = plugin
+    return classes
 
 
 def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
-    found: dict[str, _Asked] = {}
-    for one in wanted:
-        plain, _, preset_name = one.partition(":") if isinstance(one, str) else (one, "", "")
+    methods: dict[str, _Asked] = {}
+    for plugin in wanted:
+        plain, _, preset_name = plugin.partition(":") if isinstance(plugin, str) else (plugin, "", "")
         ((name, cls),) = _resolve("method", [plain]).items()
         preset = Preset("")
         if preset_name:
@@ -199,22 +187,22 @@ def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
                 raise UnknownName(f"preset of method {name!r}", preset_name, cls.presets)
             preset = cls.presets[preset_name]
         shown = f"{name}:{preset_name}" if preset_name else name
-        found[shown] = _Asked(shown, name, cls(), preset)
-    return list(found.values())
+        methods[shown] = _Asked(shown, name, cls(), preset)
+    return list(methods.values())
 
 
-def _usual(dataset: Dataset, asked: _Asked, device: str) -> Setup:
+def _usual(dataset: Dataset, asked: _Asked) -> Setup:
     """The way of the dataset, or of the preset where it says otherwise."""
     recipe = configure(Recipe, asked.preset.recipe, f"preset {asked.shown!r}", base=dataset.recipe)
-    return Setup(asked.preset.model or dataset.model, recipe, device)
+    return Setup(asked.preset.model or dataset.model, recipe)
 
 
-def _setup(usual: Setup, request: Request, dataset: Dataset) -> Setup:
+def _setup(usual: Setup, options: StudyOptions, dataset: Dataset) -> Setup:
     model: Model = usual.model
-    if request.model is not None and request.model != model.name:
-        model = FAMILIES[request.model]()
-    model = configure(type(model), request.model_settings, f"model {model.name!r}", base=model)
-    recipe = configure(Recipe, request.recipe, "recipe", base=usual.recipe)
+    if options.model is not None and options.model != model.name:
+        model = FAMILIES[options.model]()
+    model = configure(type(model), options.model_settings, f"model {model.name!r}", base=model)
+    recipe = configure(Recipe, options.recipe, "recipe", base=usual.recipe)
     if dataset.task == "regression" and recipe.loss == "cross_entropy":
         raise InvalidSetting("recipe: loss=cross_entropy is for classification.\nUse loss=squared or auto.")
     return Setup(model, recipe, usual.device)
@@ -225,21 +213,22 @@ def _check_fixed(fixed: str, methods: Sequence[_Asked]) -> None:
     owner, _, name = fixed.rpartition(".")
     candidates = [asked for asked in methods if asked.owns(owner)]
     if not candidates:
-        raise UnknownName("method in --fix", owner, [asked.name for asked in methods])
+        asked_for = ", ".join(asked.name for asked in methods)
+        raise UserError(f"--fix {fixed}: this run has no method {owner!r}.\nIt has: {asked_for}.")
     if not any(name in asked.method.search_space() for asked in candidates):
-        known = {parameter for asked in candidates for parameter in asked.method.search_space()}
-        raise UnknownName("hyper-parameter", name, known)
+        parameters = {parameter for asked in candidates for parameter in asked.method.search_space()}
+        raise UnknownName("hyper-parameter", name, parameters)
 
 
 def _fixed(asked: _Asked, fix: Mapping[str, Any]) -> dict[str, Fixed]:
     """What the user fixed of this method; what is said of one method goes before what is said of all."""
     space = asked.method.search_space()
-    mine = {}
+    own = {}
     for fixed in sorted(fix, key=lambda fixed: "." in fixed):
         owner, _, name = fixed.rpartition(".")
         if asked.owns(owner) and name in space:
-            mine[name] = fix[fixed]
-    return _parsed(asked, mine)
+            own[name] = fix[fixed]
+    return _parsed(asked, own)
 
 
 def _parsed(asked: _Asked, fix: Mapping[str, Any]) -> dict[str, Fixed]:

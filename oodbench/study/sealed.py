@@ -77,9 +77,9 @@ def _score_all(
     rows = []
     dataset = study.dataset
     scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
-    for configuration, found in zip(configurations, scores, strict=True):
-        if isinstance(found, BaseException):
-            raise found
+    for configuration, scored in zip(configurations, scores, strict=True):
+        if isinstance(scored, BaseException):
+            raise scored
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
-        rows.append(where | {"rows": len(environment)} | found)
+        rows.append(where | {"rows": len(environment)} | scored)
     return rows

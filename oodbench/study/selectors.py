@@ -44,11 +44,16 @@ def select(scores: pd.DataFrame, selector: str, seeds: int) -> Selection:
     """
     if scores.empty:
         raise StudyFailed("no training finished")
-    by_seed = scores.groupby(["configuration", "seed"])["error"].agg("max" if selector == "worst" else "mean")
-    by_configuration = by_seed.groupby("configuration").agg(["mean", "count"])
+    by_configuration = score_configurations(scores, selector)
     complete = by_configuration[by_configuration["count"] == seeds]["mean"]
     if complete.empty:
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
     table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
     chosen = min(table, key=lambda configuration: (table[configuration], configuration))
     return Selection(selector, chosen, table[chosen], table)
+
+
+def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:
+    """What the selector says of each configuration: its mean over seeds, and the count of seeds."""
+    by_seed = scores.groupby(["configuration", "seed"])["error"].agg("max" if selector == "worst" else "mean")
+    return by_seed.groupby("configuration").agg(["mean", "count"])

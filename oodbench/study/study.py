@@ -23,9 +23,10 @@ from oodbench.settings.space import (
     fixed_text,
     restrict,
 )
-from oodbench.study.budget import Budget
 from oodbench.study.data import SearchData, SharedData
 from oodbench.study.pack import Pack, divide
+from oodbench.study.sources import source_digest
+from oodbench.study.spec import Budget
 from oodbench.version import __version__
 
 ORACLE = "oracle: chosen on test data"
@@ -88,7 +89,7 @@ class Study:
 
     @property
     def seeds(self) -> list[int]:
-        return data_seeds(self.budget)
+        return self.budget.data_seeds
 
     @cached_property
     def configurations(self) -> list[dict[str, Value]]:
@@ -125,7 +126,7 @@ class Study:
     @cached_property
     def packs(self) -> list[Pack]:
         if not self.budget.drawn_up_front:
-            return [self.configuration_pack(*one) for one in enumerate(self.configurations)]
+            return [self.configuration_pack(index, hparams) for index, hparams in enumerate(self.configurations)]
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
             Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
@@ -146,7 +147,9 @@ class Study:
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""
         entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
-        return Pack(self.study_id, index, tuple(Trial(index, hparams, *one) for one in entropies.items()))
+        return Pack(
+            self.study_id, index, tuple(Trial(index, hparams, seed, entropy) for seed, entropy in entropies.items())
+        )
 
     def search_data(self, seed: int) -> SearchData:
         return self.data.for_search(seed, "environments" in self.method.needs)
@@ -172,8 +175,9 @@ class Study:
         described = [
             __version__,
             self.method_name,
-            _source(self.method),
+            source_digest(type(self.method)),
             self.dataset_name,
+            source_digest(type(self.dataset)),
             as_dict(self.dataset),
             self.dataset.file_hash,
             self.data.fingerprint,
@@ -186,10 +190,6 @@ class Study:
             self.told,
         ]
         return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
-
-
-def data_seeds(budget: Budget) -> list[int]:
-    return [budget.seed + index for index in range(budget.seeds)]
 
 
 def name_dataset(dataset_name: str, dataset: Dataset) -> str:
@@ -213,13 +213,3 @@ def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: B
 
 def _assignments(values: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
-
-
-def _source(method: Method) -> str:
-    """The method's own file, so that an edited method is another study."""
-    import inspect
-
-    try:
-        return hashlib.sha256(inspect.getsource(inspect.getmodule(type(method)) or type(method)).encode()).hexdigest()
-    except (OSError, TypeError):
-        return type(method).__qualname__

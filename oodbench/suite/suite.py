@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any
 
 from oodbench.board.metrics import BESIDES, SUMMARY
 from oodbench.errors import UnknownName, UserError
 from oodbench.plugin.registry import Kind, find, names
 from oodbench.settings.fields import configure
+from oodbench.settings.option import Options, like, option
 from oodbench.settings.space import Value, fixed_text
-from oodbench.study.plan import Request, check_options
+from oodbench.study.plan import Request, StudySpec, resolve
+from oodbench.study.spec import Budget, Resources, Selecting, StudyOptions
 from oodbench.suite.published import Figure, check_figures
 
 
@@ -114,10 +116,10 @@ class Suite:
         """The boards with these methods and datasets only; all of them, where none is named."""
         every_method = dict.fromkeys(method for board in self.boards for method in board.methods)
         every_dataset = dict.fromkeys(board.dataset for board in self.boards)
-        for kind, wanted, known in (("method", methods, every_method), ("dataset", datasets, every_dataset)):
+        for kind, wanted, present in (("method", methods, every_method), ("dataset", datasets, every_dataset)):
             for name in wanted:
-                if name not in known:
-                    raise UnknownName(f"{kind} in suite {self.name!r}", name, known)
+                if name not in present:
+                    raise UnknownName(f"{kind} in suite {self.name!r}", name, present)
         boards = [
             replace(board, methods=tuple(method for method in board.methods if method in (methods or every_method)))
             for board in self.boards
@@ -129,43 +131,28 @@ class Suite:
         return replace(self, boards=tuple(boards))
 
 
-@dataclass(frozen=True)
-class Overrides:
+def _twice_is_once(names: Sequence[str], flag: str) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides(Options):
     """What the user says instead of the suite."""
 
-    methods: Sequence[str] = ()
-    datasets: Sequence[str] = ()
-    trials: int | None = None
-    seeds: int | None = None
-    seed: int = 0
-    selector: str | None = None
-    device: str = "auto"
-    mixed: bool = False  # methods may have unequal budgets
-
-    def check(self) -> None:
-        trials, seeds = (1 if number is None else number for number in (self.trials, self.seeds))
-        check_options(trials, seeds, self.seed, self.selector or "worst", self.device)
-
-    def as_options(self) -> str:
-        """As they are written on the command line."""
-        several = [f"--method {name}" for name in self.methods] + [f"--dataset {name}" for name in self.datasets]
-        single = {"trials": self.trials, "seeds": self.seeds, "seed": self.seed or None, "selector": self.selector}
-        single["device"] = self.device if self.device != "auto" else None
-        given = [f"--{name} {value}" for name, value in single.items() if value is not None]
-        return " ".join(several + given + ["--mixed"] * self.mixed)
-
-
-class Asked(TypedDict, total=False):
-    """The same, as arguments of functions."""
-
-    methods: Sequence[str]
-    datasets: Sequence[str]
-    trials: int | None
-    seeds: int | None
-    seed: int
-    selector: str | None
-    device: str
-    mixed: bool
+    methods: Sequence[str] = option(
+        (), "A method, or METHOD:PRESET; several are compared. Narrows a suite.", name="--method", short="-m",
+        check=_twice_is_once,
+    )  # fmt: skip
+    datasets: Sequence[str] = option(
+        (), "A dataset; may be given several times. Narrows a suite.", name="--dataset", short="-d",
+        check=_twice_is_once,
+    )  # fmt: skip
+    trials: int | None = like(Budget, "trials")
+    seeds: int | None = like(Budget, "seeds")
+    seed: int = like(Budget, "seed", 0)
+    selector: str | None = like(Selecting, "selector")
+    device: str = like(Resources, "device", "auto")
+    mixed: bool = option(False, "Show studies with unequal budgets or data on one board, and mark them.")
 
 
 @dataclass(frozen=True)
@@ -176,12 +163,11 @@ class Part:
     settings: Mapping[str, Any]
     method: str
     point: Value | None  # of the curve
-    request: Request
+    spec: StudySpec
 
 
 def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
     """All studies of the suite in this mode, checked as far as can be without making data."""
-    overrides.check()
     for board in suite.boards:
         _check_installed(suite, "dataset", f"board {board.name!r} is on dataset", board.dataset)
         for method in board.methods:
@@ -193,8 +179,6 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
         for method in board.methods
         for point in (board.curve.values if board.curve else (None,))
     ]
-    for part in parts:
-        _check(suite, mode, part)
     if not (mode.mixed or overrides.mixed):
         _check_budgets(suite, mode, parts)
     for board in suite.boards:
@@ -220,38 +204,32 @@ def _part(
         fix[board.curve.hyper_parameter] = point
         variant.append(f"{board.curve.hyper_parameter}={fixed_text(point)}")
     wanted = (overrides.trials, way.trials, mode.trials, board.trials, suite.trials)
-    request = Request(
-        methods=[f"{method}:{way.preset}" if way.preset else method],
-        datasets=[board.dataset],
-        settings=settings,
-        model=way.model,
-        model_settings=way.model_settings,
-        recipe=way.recipe,
-        fix=fix,
-        trials=next(trials for trials in wanted if trials is not None),
-        seeds=suite.seeds if overrides.seeds is None else overrides.seeds,
-        seed=overrides.seed,
-        selector=overrides.selector or suite.selector,
-        device=overrides.device,
-        variant=variant,
-    )
-    return Part(board, settings, method, point, request)
-
-
-def _check(suite: Suite, mode: Mode, part: Part) -> None:
     try:
-        part.request.check()
+        asked = StudyOptions(
+            settings=settings,
+            model=way.model,
+            model_settings=way.model_settings,
+            recipe=way.recipe,
+            fix=fix,
+            trials=next(trials for trials in wanted if trials is not None),
+            seeds=suite.seeds if overrides.seeds is None else overrides.seeds,
+            seed=overrides.seed,
+            selector=overrides.selector or suite.selector,
+        )
+        name = f"{method}:{way.preset}" if way.preset else method
+        (spec,) = resolve(Request([name], [board.dataset], asked, variant))
     except UserError as error:
-        if part.method in (*mode.methods, *mode.boards.get(part.board.name, ())):
-            where = f"modes.{mode.name}, method {part.method!r} on board {part.board.name!r}"
+        if method in (*mode.methods, *mode.boards.get(board.name, ())):
+            where = f"modes.{mode.name}, method {method!r} on board {board.name!r}"
         else:
-            where = f"boards.{part.board.name}, method {part.method!r}"
+            where = f"boards.{board.name}, method {method!r}"
         raise UserError(f"{suite.file}: {where}: {error}") from None
+    return Part(board, settings, method, point, spec)
 
 
 def _check_budgets(suite: Suite, mode: Mode, parts: Sequence[Part]) -> None:
     for board in suite.boards:
-        trials = {part.method: part.request.trials for part in parts if part.board is board}
+        trials = {part.method: part.spec.budget.trials for part in parts if part.board is board}
         if len(set(trials.values())) > 1:
             granted = ", ".join(f"{method} {number}" for method, number in trials.items())
             raise UserError(
@@ -265,9 +243,9 @@ def _check_metrics(suite: Suite, board: Board) -> None:
         task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
         for metric in board.metrics:
             if metric not in (*SUMMARY[task], *BESIDES[task]):
-                known = ", ".join((*SUMMARY[task], *BESIDES[task]))
+                metrics = ", ".join((*SUMMARY[task], *BESIDES[task]))
                 raise UserError(
-                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {known}."
+                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {metrics}."
                 )
 
 

@@ -127,7 +127,7 @@ def _suite(top: _Table, name: str, folder: Path) -> Suite:
     published = top.take("published", str, "")
     figures = read_figures(folder / published, f"{top.file}: published: {published}") if published else []
     title, about = top.take("title", str), top.take("about", str, "")
-    tables = [one for one in top.take("boards", list) if isinstance(one, dict)]
+    tables = [table for table in top.take("boards", list) if isinstance(table, dict)]
     if not tables or len(tables) < len(top.values["boards"]):
         top.fail("boards", "must be a list of one or more tables", "\nWrite each as [[boards]].")
     boards: dict[str, Board] = {}
@@ -188,7 +188,7 @@ def _settings(table: _Table) -> tuple[Mapping[str, Any], ...]:
     if isinstance(given, dict):
         varied = [value if isinstance(value, list) else [value] for value in given.values()]
         given = [dict(zip(given, point, strict=True)) for point in itertools.product(*varied)]
-    if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
+    if not isinstance(given, list) or not given or not all(isinstance(settings, dict) for settings in given):
         table.fail("settings", "must be a table, or a list of tables", "\nFor example settings = { r1 = [1.5, 1.9] }.")
     return tuple(given)
 
@@ -210,15 +210,17 @@ def _curve(table: _Table) -> Curve | None:
 
 
 def _mode(name: str, table: _Table, boards: Mapping[str, Board]) -> Mode:
-    known = list(dict.fromkeys(method for board in boards.values() for method in board.methods))
+    methods_of_boards = list(dict.fromkeys(method for board in boards.values() for method in board.methods))
     special: dict[str, dict[str, Way]] = {}
     about, trials = table.take("about", str, ""), table.positive("trials", None)
     mixed = table.take("mixed", bool, False)
     without = table.texts("without", [])
     for method in without:
-        if method not in known:
-            table.fail("without", f"names {method!r}, which no board has", f"\nThey have: {', '.join(known)}.")
-    methods = _ways(table.table("methods"), known)
+        if method not in methods_of_boards:
+            table.fail(
+                "without", f"names {method!r}, which no board has", f"\nThey have: {', '.join(methods_of_boards)}."
+            )
+    methods = _ways(table.table("methods"), methods_of_boards)
     for board, ways in table.table("boards").tables():
         if board not in boards:
             raise UserError(f"{table.file}: there is no board for {ways.key}.\nThere are: {', '.join(boards)}.")
@@ -229,19 +231,19 @@ def _mode(name: str, table: _Table, boards: Mapping[str, Board]) -> Mode:
 
 def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:
     ways = {}
-    for method, one in table.tables():
+    for method, way in table.tables():
         if method not in methods:
             raise UserError(
                 f"{table.file}: {table.where(method)}: the boards it is for do not have this method.\n"
                 f"They have: {', '.join(methods)}."
             )
         ways[method] = Way(
-            preset=one.take("preset", str, ""),
-            model=one.take("model", str, None),
-            model_settings=one.take("model_settings", dict, {}),
-            recipe=one.take("recipe", dict, {}),
-            fix=one.take("fix", dict, {}),
-            trials=one.positive("trials", None),
+            preset=way.take("preset", str, ""),
+            model=way.take("model", str, None),
+            model_settings=way.take("model_settings", dict, {}),
+            recipe=way.take("recipe", dict, {}),
+            fix=way.take("fix", dict, {}),
+            trials=way.positive("trials", None),
         )
-        one.close()
+        way.close()
     return ways

@@ -20,8 +20,9 @@ from oodbench.plugin.registry import names
 from oodbench.report.formats import render
 from oodbench.report.tables import notes
 from oodbench.study.ledger import Ledger
-from oodbench.study.plan import Request, plan
+from oodbench.study.plan import Request, plan, resolve
 from oodbench.study.record import StudyRecord
+from oodbench.study.spec import StudyOptions
 
 TINY = {"majority": 60, "minority": 20, "test_rows": 20}
 
@@ -114,7 +115,8 @@ TOLD = {
 
 
 def information(method: str, fix: dict[str, Any] | None = None) -> list[str]:
-    ((study,),) = plan([Request([method], ["selection_bias"], TINY, fix=fix or {}, trials=1, seeds=1)], "cpu")
+    options = StudyOptions(settings=TINY, fix=fix or {}, trials=1, seeds=1)
+    (study,) = plan(resolve(Request([method], ["selection_bias"], options)), "cpu")
     return study.information
 
 

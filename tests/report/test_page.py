@@ -24,8 +24,9 @@ from oodbench.report.drawing import style
 from oodbench.report.page import Chapter, render_page
 from oodbench.report.page_data import looks_on
 from oodbench.study.ledger import Ledger
-from oodbench.study.plan import Request, plan
+from oodbench.study.plan import Request, StudySpec, plan, resolve
 from oodbench.study.reproduce import command_for
+from oodbench.study.spec import StudyOptions
 from oodbench.suite.results import BoardResult, Point
 from oodbench.suite.suite import Board, Curve
 from pages import METHODS, NOTICE, STATES, census_board, study
@@ -228,12 +229,14 @@ def test_a_folder_that_cannot_be_is_a_users_mistake(tmp_path: Path) -> None:
 
 REQUESTS = {
     "defaults": Request(["erm"], ["selection_bias"]),
-    "settings": Request(["irm"], ["selection_bias"], {"r1": 1.5}, trials=3, seeds=2, seed=5, selector="mean"),
-    "fixed": Request(["fdro"], ["selection_bias"], fix={"alpha0": "0.1,0.25"}, recipe={"steps": 30}),
-    "model": Request(["fdro"], ["selection_bias"], model="mlp", model_settings={"width": "8,4"}),
-    "oracle": Request(["erm"], ["spurious_correlation"], {"d": 10}, selector="oracle"),
-    "adaptive": Request(["fdro"], ["selection_bias"], search="optuna", scheduler="asha", budget=90.0),
-    "repeat": Request(["irm"], ["spurious_correlation"], repeat=2),
+    "settings": Request(
+        ["irm"], ["selection_bias"], StudyOptions(settings={"r1": 1.5}, trials=3, seeds=2, seed=5, selector="mean")
+    ),
+    "fixed": Request(["fdro"], ["selection_bias"], StudyOptions(fix={"alpha0": "0.1,0.25"}, recipe={"steps": 30})),
+    "model": Request(["fdro"], ["selection_bias"], StudyOptions(model="mlp", model_settings={"width": "8,4"})),
+    "oracle": Request(["erm"], ["spurious_correlation"], StudyOptions(settings={"d": 10}, selector="oracle")),
+    "adaptive": Request(["fdro"], ["selection_bias"], StudyOptions(search="optuna", scheduler="asha", budget="90s")),
+    "repeat": Request(["irm"], ["spurious_correlation"], StudyOptions(repeats=3)),
 }
 PRESETS = [Request([f"srm:{preset}"], ["selection_bias"]) for preset in find("method", "srm").presets]
 
@@ -242,18 +245,18 @@ PRESETS = [Request([f"srm:{preset}"], ["selection_bias"]) for preset in find("me
     "request_", [*REQUESTS.values(), *PRESETS], ids=[*REQUESTS, *(str(p.methods[0]) for p in PRESETS)]
 )
 def test_the_command_does_the_same_study_again(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
-    ((study_,),) = plan([replace(request_, seeds=2)], "cpu")
-    asked: list[Request] = []
+    study_ = plan(resolve(replace(request_, options=replace(request_.options, seeds=2))), "cpu")[-1]
+    asked: list[StudySpec] = []
 
-    def instead(requests: list[Request], *_: object) -> None:
-        asked.extend(requests)
+    def instead(driver: object, specs: list[StudySpec]) -> None:
+        asked.extend(specs)
         raise UserError("stop before anything starts")
 
-    monkeypatch.setattr("oodbench.api.runs.Execution", instead)
+    monkeypatch.setattr("oodbench.driver.driver.Driver.drive", instead)
     monkeypatch.setattr(sys, "argv", shlex.split(command_for(study_)))
     with pytest.raises(SystemExit):
         main()
-    assert [one.study_id for one in plan(asked, "cpu")[-1]] == [study_.study_id]
+    assert plan(asked, "cpu")[-1].study_id == study_.study_id
 
 
 def test_a_page_needs_a_folder(cli: Callable[..., Any]) -> None:

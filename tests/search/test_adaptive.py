@@ -15,7 +15,7 @@ from oodbench.search.nodes import check_room, check_software, count_room
 from oodbench.search.proposals import BATCH, Clock, Proposals
 from oodbench.search.worker import run_configuration
 from oodbench.study.pack import PackResult
-from oodbench.study.resources import Resources
+from oodbench.study.spec import Resources
 from oodbench_methods.erm import ERM
 
 STEPS = 32
@@ -106,7 +106,7 @@ def test_what_does_not_go_together(tmp_path: Path, options: dict[str, Any], expe
 
 
 def test_optuna_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oodbench.study.plan.find_spec", lambda name: None)
+    monkeypatch.setattr("oodbench.study.spec.find_spec", lambda name: None)
     with pytest.raises(UserError, match="optuna is not installed.\nInstall it with `pip install 'oodbench"):
         oodbench.run("erm", "selection_bias", search="optuna", directory=tmp_path, **RUN)
 
@@ -115,7 +115,7 @@ def test_more_than_any_node_has_is_refused_with_what_there_is(ray_address: str) 
     check_room({"CPU": 2.0})
     expected = "no node of the Ray cluster has 99 CPUs and 0.5 GPUs for a pack; there is 1 node with 2 CPUs.\nAsk for"
     with pytest.raises(UserError, match=expected):
-        check_room(Resources(cpus_per_pack=99, gpus_per_pack=0.5).resources("cuda"))
+        check_room(Resources(cpus_per_pack=99, gpus_per_pack=0.5).of_a_pack("cuda"))
     assert [count_room({"CPU": cpus}) for cpus in (0.5, 1, 2, 3)] == [4, 2, 1, 1]
     assert [Resources(cpus_per_pack=cpus).threads for cpus in (0.5, 1, 2.9)] == [1, 1, 2]
 
@@ -131,12 +131,11 @@ class Searched:
     """Proposals of a planned study, with scores from a formula instead of trainings."""
 
     def __init__(self, trials: int = 24) -> None:
-        from oodbench.study.plan import Request, plan
+        from oodbench.study.plan import Request, plan, resolve
+        from oodbench.study.spec import StudyOptions
 
-        request = Request(
-            ["erm"], ["selection_bias"], settings=RUN["settings"], trials=trials, seeds=1, search="optuna"
-        )
-        ((self.study,),) = plan([request], "cpu")
+        options = StudyOptions(settings=RUN["settings"], trials=trials, seeds=1, search="optuna")
+        (self.study,) = plan(resolve(Request(["erm"], ["selection_bias"], options)), "cpu")
 
     def result(self, hparams: Any, stopped: bool = False) -> PackResult:
         rows = [{"configuration": 0, "seed": 0, "error": abs(hparams["learning_rate"] - 0.05)}]

@@ -11,7 +11,8 @@ import pytest
 from oodbench.engine.models import Linear, Mlp
 from oodbench.errors import InvalidSetting, UnknownName
 from oodbench.plugin import registry
-from oodbench.study.plan import Request, plan
+from oodbench.study.plan import Request, plan, resolve
+from oodbench.study.spec import StudyOptions
 from oodbench.study.study import Study
 
 SOURCE = """
@@ -40,10 +41,9 @@ def _installed(distribution: Callable[..., Any]) -> None:
 
 
 def study(method: str, **more: Any) -> Study:
-    request = Request([method], ["selection_bias"], settings=TINY, **{"seeds": 1, **more})
-    request.check()
-    (((one,),)) = plan([request], "cpu")
-    return one
+    options = StudyOptions(settings=TINY, **{"seeds": 1, **more})
+    (planned,) = plan(resolve(Request([method], ["selection_bias"], options)), "cpu")
+    return planned
 
 
 def test_a_preset_gives_hyper_parameters_model_and_training() -> None:

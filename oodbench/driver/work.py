@@ -1,0 +1,61 @@
+"""A study on its way through a run, and how far it has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from oodbench.search.jobs import Job
+from oodbench.search.packstore import PackStore
+from oodbench.study.pack import Pack, PackResult
+from oodbench.study.study import Study
+
+
+class State(StrEnum):
+    """Each state but the first leaves something on disk, so that after a kill the same command goes on from there."""
+
+    PLANNED = "planned"
+    SEARCHING = "searching"  # finished packs, in the study's folder
+    CONCLUDED = "concluded"  # the choice, written down before the test environments were opened
+    PARCELLED = "parcelled"  # all that the record will have, in the outbox
+    RECORDED = "recorded"  # in the record
+
+
+@dataclass(eq=False)
+class Work:
+    study: Study
+    store: PackStore
+    state: State = State.PLANNED
+    results: dict[int, PackResult] = field(default_factory=dict)  # of finished packs, without models
+
+    def begin(self, fresh: bool) -> None:
+        """Take up what an earlier run finished, unless it is to be done again."""
+        if fresh:
+            self.store.discard()
+        self.results = self.store.load()
+        self.state = State.SEARCHING
+
+    @property
+    def finished_packs(self) -> list[Pack]:
+        return [pack for pack in self.study.packs if pack.index in self.results]
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether all packs are there. A search that decides on the way is over when it says so."""
+        return self.study.budget.drawn_up_front and len(self.results) == len(self.study.packs)
+
+    def missing_jobs(self) -> list[Job]:
+        study = self.study
+        return [
+            Job(pack, study.method, study.setup, {seed: study.search_data(seed) for seed in pack.seeds})
+            for pack in study.packs
+            if pack.index not in self.results
+        ]
+
+    def save(self, pack: Pack, result: PackResult) -> None:
+        self.results[pack.index] = self.store.save(pack, result)
+
+    def settle_configurations(self) -> None:
+        """Of a search that decided on the way: the study is the one with the configurations that it tried."""
+        tried = tuple(self.results[index].hparams or {} for index in sorted(self.results))
+        self.study = replace(self.study, tried=tried)
