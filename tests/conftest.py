@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import pickle
 import re
@@ -29,7 +30,7 @@ from migrated import share_migrations
 from places import FIGURES, SUITE
 from warm import WarmProcesses
 
-# trainings of tests are small: threads that wait for each other, in processes that share the cores, take ten times as long
+# trainings of tests are small: threads that wait for each other, on cores that they share, take ten times as long
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 hypothesis.settings.register_profile("long", max_examples=2500)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -60,7 +61,7 @@ def ray_address(migrated: Path) -> Iterator[str]:
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,
-        logging_level="ERROR",
+        logging_level=logging.ERROR,
         object_store_memory=100_000_000,  # a test reads all of it
     )
     yield ray.get_runtime_context().gcs_address
@@ -123,7 +124,7 @@ def make_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
         folder = tmp_path_factory.mktemp("environment")
         venv.create(folder, with_pip=False, symlinks=True)
         python = folder / "bin" / "python"
-        where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        where = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
         site = subprocess.check_output(where, text=True)
         # addsitedir, not a bare path: it also follows the path files of an editable install
         line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
@@ -145,7 +146,16 @@ def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
     def install(*sources: Path) -> None:
         work = tmp_path_factory.mktemp("source")  # the build leaves nothing in the source tree
         copies = [shutil.copytree(source, work / source.name) for source in sources]
-        command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
+        command: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--no-index",
+            "--no-build-isolation",
+            "--quiet",
+        ]
         subprocess.run([*command, *copies], check=True, capture_output=True, timeout=300)
 
     return install

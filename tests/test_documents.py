@@ -15,10 +15,12 @@ import pytest
 import typer
 
 import oodbench
-from documents import ROOT, calls, links, mentions, pages, read
-from oodbench.cli.main import app
+import oodbench.cli.main  # registers the commands
+from documents import calls, links, mentions, pages, read
+from oodbench.cli.terminal import app
 from oodbench.plugin.registry import names
 from oodbench.suite.suitefile import suite_names
+from places import ROOT
 
 KNOWN = {"method": {*names("method")}, "dataset": {*names("dataset")}, "suite": {*suite_names()}}
 COMMANDS: Any = typer.main.get_command(app)

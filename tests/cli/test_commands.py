@@ -17,7 +17,8 @@ from urllib.request import urlopen
 import pytest
 import typer
 
-from oodbench.cli.main import app
+import oodbench.cli.main  # registers the commands
+from oodbench.cli.terminal import app
 
 Cli = Callable[..., Any]
 TINY = [
@@ -128,8 +129,6 @@ def test_every_command_has_help_with_an_example(cli: Cli, command: tuple[str, ..
 
 
 def test_version(cold_cli: Cli) -> None:
-    import oodbench
-
     assert cold_cli("--version").out.strip() == oodbench.__version__
 
 
@@ -259,9 +258,7 @@ class Nan(LossMethod):
 """
 
 
-def test_failures_during_work_get_exit_code_1_and_spare_the_others(
-    cli: Cli, distribution: Callable[..., Path]
-) -> None:
+def test_failures_during_work_get_exit_code_1_and_spare_the_others(cli: Cli, distribution: Callable[..., Path]) -> None:
     folder = distribution("nan", "nan_plugin", NAN, methods="nan = nan_plugin:Nan")
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [*RUN, "--method", "nan", *TINY]  # on a Ray of its own: the session's does not have the plug-in

@@ -25,7 +25,7 @@ from oodbench_datasets.acs.files import CensusFiles
 
 Make = Callable[..., Any]
 ALL = [AcsTravel, AcsIncome, AcsPublicCoverage, AcsMobility, AcsEmployment]
-SMALL = {"target": ("RI",), "train_rows": 100}
+SMALL: dict[str, Any] = {"target": ("RI",), "train_rows": 100}
 
 
 @pytest.fixture

@@ -131,6 +131,7 @@ def concluded(result: oodbench.Result, directory: Path) -> Any:
 
     (study,) = result.studies
     (found,) = result.record.records_of([study])
+    assert found.results is not None
     ledger = result.record.document(found.run_id, "ledger.json")
     written = result.record.document(found.run_id, "selection.json")
     selection = Selection(**written | {"scores": {int(index): score for index, score in written["scores"].items()}})

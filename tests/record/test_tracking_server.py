@@ -71,7 +71,10 @@ def test_a_server_that_goes_away_gets_everything_once_when_it_is_back(
     assert [(row["method"], row["metrics"]) for row in json.loads(again.stdout)[0]["rows"]] == [
         (row["method"], row["metrics"]) for row in rows
     ]
-    assert tracking_server.runs() - before == {("study", "FINISHED", "active"): 2, ("configuration", "FINISHED", "active"): 6}
+    assert tracking_server.runs() - before == {
+        ("study", "FINISHED", "active"): 2,
+        ("configuration", "FINISHED", "active"): 6,
+    }
     said = out + err + synced.out + synced.err + again.stdout + again.stderr
     assert secret not in said
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

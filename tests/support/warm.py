@@ -26,8 +26,8 @@ from typing import IO, Any, NoReturn
 from migrated import share_migrations
 
 LIBRARIES = (
-    "torch", "ray.tune", "mlflow.pyfunc", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store", "alembic.command",
-    "pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    "torch", "ray.tune", "mlflow.pyfunc", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
+    "alembic.command", "pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
     "oodbench.cli.main", "oodbench.api", "oodbench.report.page",
 )  # fmt: skip
 MOST = 1 << 20  # bytes of a request
@@ -39,7 +39,9 @@ class WarmProcesses:
     def __init__(self, template: Path) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="warm-")  # a socket needs a short path
         self.path = Path(self.folder.name) / "socket"
-        self.process = subprocess.Popen([sys.executable, __file__, str(self.path), str(template)], stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, str(self.path), str(template)], stdout=subprocess.PIPE
+        )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"ready\n"
 
