@@ -241,7 +241,7 @@ def kill_and_resume(ray_address: str, processes: WarmProcesses, tmp_path: Path) 
         finished = sum(len(pickle.loads(content[32:]).predictors) for content in packs)
         again = processes.run("oodbench", command[3:], tmp_path, os.environ, timeout=300)
         assert again.returncode == 0, again.stderr
-        trained = re.search(r"(\d+) trainings in ", again.stderr)
+        trained = re.search(r"(\d+) trainings? in ", again.stderr)
         repeated = (int(trained[1]) if trained else 0) - (0 if concluded else trainings - finished)
         numbers = [(row["method"], row["metrics"]) for row in json.loads(again.stdout)[0]["rows"]]
         left = [str(path) for part in ("studies", "outbox") for path in directory.glob(f"{part}/*")]

@@ -1,1 +1,1 @@
-"""The datasets that come with oodbench, one file each. They use the same door as everybody else's."""
+"""The built-in datasets, one file or folder each. They use the same plug-in interface as any other dataset."""

@@ -1,1 +1,1 @@
-"""The methods that come with oodbench, one file each. They use the same door as everybody else's."""
+"""The built-in methods, one file each. They use the same plug-in interface as any other method."""

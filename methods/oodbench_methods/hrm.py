@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class HRM(LossMethod):
     """Heterogeneous risk minimization (Liu et al., ICML 2021).
 
-    Departs from the authors' code: the clusters' mechanisms are least squares in closed form on the features as far
-    as their gates are closed, not a weighted lasso; the gates go on from one round to the next rather than start
-    anew; and the gated model itself predicts, not a least squares on the features above a threshold.
+    Differs from the authors' code: the clusters' mechanisms are least squares in closed form on the features as far
+    as their gates are closed, not a weighted lasso; the gates continue from one round to the next rather than start
+    again; and the gated model itself predicts, not a least squares on the features above a threshold.
     """
 
     gate_noise = 0.1

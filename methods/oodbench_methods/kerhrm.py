@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from oodbench import Integer, LogUniform, Method, Option, Predictor, TrainingRows
 from oodbench.engine.rows import signed_targets
 from oodbench.engine.trial import MOST_TRIALS, Setup, Trial, training_entropy
-from oodbench.kit.clustering import check_clusters, cluster_mechanisms, moments, restrict, solve, sub_populations
+from oodbench.kit.clustering import (
+    check_clusters,
+    cluster_mechanisms,
+    moments,
+    restrict_moments,
+    solve,
+    sub_populations,
+)
 from oodbench.settings.space import Value
 
 if TYPE_CHECKING:
@@ -25,10 +32,10 @@ STEPS, LEARNING_RATE = 1000, 1e-2
 class KerHRM(Method):
     """Kernelized heterogeneous risk minimization (Liu et al., NeurIPS 2021).
 
-    Departs from the authors' code: clusters and, for `invariance=gradient`, the invariant predictor are least squares
+    Differs from the authors' code: clusters and, for `invariance=gradient`, the invariant predictor are least squares
     in closed form rather than thousands of gradient steps; the random network serves all configurations of a seed,
     its own output is left out, and its directions come from at most `basis` rows, so that large tables can be used.
-    It brings its own network, whatever the model family, and fits squared errors (classes as -1, +1).
+    It has its own network, whatever the model family, and fits squared errors (classes as -1, +1).
     """
 
     uses = frozenset({"clusters"})
@@ -89,10 +96,10 @@ def fit_seed(rows: TrainingRows, trials: Sequence[Trial], trainer: Trainer) -> l
         labels = cluster_mechanisms(features, targets, clusters, usable, labels)
         of_clusters = moments(features, targets, sub_populations(labels, clusters))
         theta = learn_invariant(
-            *restrict(*of_clusters, within_rank), rank, penalty, trainer
+            *restrict_moments(*of_clusters, within_rank), rank, penalty, trainer
         )  # [trial, output, direction]
         usable = within_rank - _span(theta)
-    return [basis.model(one, classification, megabytes) for one in theta]
+    return [basis.model(coefficients, classification, megabytes) for coefficients in theta]
 
 
 def invariant_by_gradient(grams: Tensor, crosses: Tensor, rank: Tensor, penalty: Tensor, trainer: Trainer) -> Tensor:

@@ -28,7 +28,7 @@ def printed(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
 
 
 def flipped(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
-    """The printed equation with the sign of the penalty turned."""
+    """The printed equation with the sign of the penalty flipped."""
     return printed(rows, worst, -penalty)
 
 
@@ -43,10 +43,10 @@ class SRM(LossMethod):
     """Stable risk minimization (Liu et al., AISTATS 2024).
 
     `objective` is the form of the stable learner's loss: `released`, that of the authors' code, works; `printed`,
-    the paper's equation, is worse than ERM and has no minimum for larger penalties; `flipped` turns its sign, which
+    the paper's equation, is worse than ERM and has no minimum for larger penalties; `flipped` flips its sign, which
     works for linear models and is unstable for MLPs. `noise=scales` divides the explorer's squared errors by the
     paper's noise scales, which finds less of the minority; `none` is the authors' code.
-    Departs from both: the explorer fits its two mechanisms exactly rather than by gradient steps.
+    Differs from both: the explorer fits its two mechanisms exactly rather than by gradient steps.
     """
 
     uses = frozenset({"alpha0"})

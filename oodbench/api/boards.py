@@ -16,7 +16,7 @@ from oodbench.study.spec import Budget, Place, Training
 from oodbench.suite.suite import Overrides
 
 if TYPE_CHECKING:
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
     return compile_leaderboard(dataset_id, records, stability=options.stability, over=options.over, mixed=options.mixed)
 
 
-def recorded_studies(dataset: str, options: BoardOptions) -> tuple[str, list[StudyRecord]]:
+def recorded_studies(dataset: str, options: BoardOptions) -> tuple[str, list[ConcludedStudy]]:
     """The id of a dataset and the studies on it, of each label the newest; there is at least one."""
     from oodbench.record.tracking import Record
 
@@ -82,9 +82,8 @@ def write_page(boards: Leaderboard | Sequence[Leaderboard], folder: str | Path) 
     Examples:
         >>> oodbench.write_page(oodbench.leaderboard("selection_bias"), "page")
     """
-    from oodbench.report.page import Chapter
-    from oodbench.report.page import write_page as write
+    from oodbench.report.page import Chapter, write_chapters
 
     boards = [boards] if isinstance(boards, Leaderboard) else list(boards)
     title = boards[0].dataset_id if len(boards) == 1 else f"{len(boards)} dataset settings"
-    return write(folder, title, [Chapter("", boards)])
+    return write_chapters(folder, title, [Chapter("", boards)])

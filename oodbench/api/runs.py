@@ -79,10 +79,10 @@ class Result:
         import pandas as pd
 
         frames = [
-            record.results.assign(method=record.label, dataset_id=study.dataset_id, repeat=study.budget.repeat)
+            concluded.results.assign(method=concluded.label, dataset_id=study.dataset_id, repeat=study.budget.repeat)
             for study in self.studies
-            for record in self.record.records_of([study])
-            if record.results is not None
+            for concluded in self.record.records_of([study])
+            if concluded.results is not None
         ]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 

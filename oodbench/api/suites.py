@@ -123,7 +123,7 @@ def suite_leaderboards(name: str, options: SuiteBoardOptions) -> SuiteResult:
         studies = plan([part.spec for part in parts], resolve_device(options.device, None))
         placed = list(zip(parts, studies, strict=True))
         result = SuiteResult(suite, mode, options.part(Overrides), placed, {}, record)
-    if result is None or not any(board.records for board in result.boards):
+    if result is None or not any(board.studies for board in result.boards):
         raise UserError(
             f"there are no studies of suite {name!r}, mode {mode.name!r}, with this budget in {record.address}.\n"
             f"Run `oodbench run --suite {name} --mode {mode.name}` first."

@@ -1,4 +1,4 @@
-"""Scores per seed and test environment: taken from boards, written to CSV files, and read back."""
+"""MethodScores per seed and test environment: taken from boards, written to CSV files, and read back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEEDED = ("dataset_id", "method", "task", "seed", "environment", "error")
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class MethodScores:
     """What a method came to on a dataset setting; no table where it has no result."""
 
     dataset_id: str
@@ -31,18 +31,18 @@ class Scores:
     table: pd.DataFrame | None  # seed, environment, error; accuracy and f1 for classes
 
 
-def scores_of(boards: Iterable[Leaderboard]) -> list[Scores]:
-    return [found for board in boards for found in _from_board(board.as_dict())]
+def scores_of(boards: Iterable[Leaderboard]) -> list[MethodScores]:
+    return [scores for board in boards for scores in _from_board(board.as_dict())]
 
 
-def write_cells(scores: Sequence[Scores]) -> str:
+def write_cells(scores: Sequence[MethodScores]) -> str:
     """A CSV file with a row per method, seed and environment, which `read_scores` reads."""
     import pandas as pd
 
     frames = [
-        one.table.assign(dataset_id=one.dataset_id, method=one.method, task=one.task)
-        for one in scores
-        if one.table is not None
+        method.table.assign(dataset_id=method.dataset_id, method=method.method, task=method.task)
+        for method in scores
+        if method.table is not None
     ]
     if not frames:
         return ",".join(NEEDED) + "\n"
@@ -50,12 +50,12 @@ def write_cells(scores: Sequence[Scores]) -> str:
     return str(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]].to_csv(index=False))
 
 
-def read_cells(files: Iterable[Path]) -> list[Scores]:
+def read_cells(files: Iterable[Path]) -> list[MethodScores]:
     """The scores that `write_cells` wrote, perhaps none."""
     return [scores for file in files for scores in parse_scores(str(file), file.read_bytes())]
 
 
-def parse_scores(file: str, content: bytes) -> list[Scores]:
+def parse_scores(file: str, content: bytes) -> list[MethodScores]:
     try:
         if file.endswith(".json"):
             return [scores for board in _boards(json.loads(content)) for scores in _from_board(board)]
@@ -70,27 +70,27 @@ def parse_scores(file: str, content: bytes) -> list[Scores]:
 def _boards(document: Any) -> list[dict[str, Any]]:
     """Those of a leaderboard, of a run, or of a suite; curves have none."""
     if isinstance(document, list):
-        return [board for one in document for board in _boards(one)]
+        return [board for part in document for board in _boards(part)]
     if "rows" in document:
         return [document]
-    return [board for one in document.get("boards", ()) for board in _boards(one.get("leaderboards", []))]
+    return [board for part in document.get("boards", ()) for board in _boards(part.get("leaderboards", []))]
 
 
-def _from_board(board: Mapping[str, Any]) -> list[Scores]:
+def _from_board(board: Mapping[str, Any]) -> list[MethodScores]:
     import pandas as pd
 
     return [
-        Scores(
+        MethodScores(
             board["dataset_id"],
             row["method"],
             board["task"],
-            pd.DataFrame([dict(one) for one in row["results"]]) if row["results"] else None,
+            pd.DataFrame([dict(score) for score in row["results"]]) if row["results"] else None,
         )
         for row in board["rows"]
     ]
 
 
-def _from_cells(content: bytes) -> list[Scores]:
+def _from_cells(content: bytes) -> list[MethodScores]:
     import pandas as pd
 
     frame = pd.read_csv(io.BytesIO(content), dtype=str)
@@ -100,11 +100,11 @@ def _from_cells(content: bytes) -> list[Scores]:
     # from texts, to the last bit: pandas' own parser of numbers is quicker and not exact in all versions
     frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
     return [
-        Scores(
+        MethodScores(
             str(dataset_id),
             str(method),
             str(task),
-            some.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
+            table.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
         )
-        for (dataset_id, method, task), some in frame.groupby(["dataset_id", "method", "task"], sort=False)
+        for (dataset_id, method, task), table in frame.groupby(["dataset_id", "method", "task"], sort=False)
     ]

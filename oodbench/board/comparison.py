@@ -1,4 +1,4 @@
-"""Two sets of results side by side: what became better, what worse, and what cannot be told."""
+"""Two sets of results compared: what became better, what became worse, and where the data are too few to tell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
 from oodbench.board.standing import units_of
 from oodbench.board.statistics import (
@@ -76,45 +76,51 @@ class _Pair:
         return differences(np.asarray(self.b, np.float64), np.asarray(self.a, np.float64))
 
 
-def compare(a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds") -> Comparison:
-    """B against A, setting by setting and method by method; where each has one method, these two."""
-    one_each = len({one.method for one in a}) == 1 == len({one.method for one in b})
-    found = compare_all(a, b, metric, over, by_name=not one_each)
-    if all(row.a is None for row in found.rows) and not found.worsened:
-        reasons = "; ".join(dict.fromkeys(row.reason for row in found.rows if row.reason))
-        reasons = reasons or "they share no method and setting"
-        raise UserError(f"A and B have nothing to compare: {reasons}.\nGive results on the same settings and seeds.")
-    return found
+def compare(
+    a: Sequence[MethodScores], b: Sequence[MethodScores], metric: str = "mean_error", over: Over = "seeds"
+) -> Comparison:
+    """B compared with A, by setting and method; where each side has a single method, those two are compared."""
+    one_each = len({scores.method for scores in a}) == 1 == len({scores.method for scores in b})
+    comparison = compare_all(a, b, metric, over, by_name=not one_each)
+    if all(row.a is None for row in comparison.rows) and not comparison.worsened:
+        reasons = "; ".join(dict.fromkeys(row.reason for row in comparison.rows if row.reason))
+        reasons = reasons or "they have no method and dataset setting in common"
+        raise UserError(f"A and B cannot be compared: {reasons}.\nGive results on the same settings and seeds.")
+    return comparison
 
 
 def compare_all(
-    a: Sequence[Scores], b: Sequence[Scores], metric: str = "mean_error", over: Over = "seeds", by_name: bool = True
+    a: Sequence[MethodScores],
+    b: Sequence[MethodScores],
+    metric: str = "mean_error",
+    over: Over = "seeds",
+    by_name: bool = True,
 ) -> Comparison:
-    """The same where they may have nothing in common; if not by name, whatever methods they have on a setting."""
+    """As `compare`, but A and B may have nothing in common. If not `by_name`, methods of different names are paired."""
     rows: list[Compared] = []
     pairs: list[_Pair] = []
-    of_a, of_b = ({(one.dataset_id, one.method if by_name else ""): one for one in side} for side in (a, b))
+    of_a, of_b = ({(scores.dataset_id, scores.method if by_name else ""): scores for scores in side} for side in (a, b))
     for key in dict.fromkeys([*of_a, *of_b]):
-        mine, other = of_a.get(key), of_b.get(key)
-        if mine is None or other is None:
-            there = mine or other
-            assert there is not None
-            rows.append(Compared(there.dataset_id, there.method, "only in A" if mine else "only in B"))
+        in_a, in_b = of_a.get(key), of_b.get(key)
+        if in_a is None or in_b is None:
+            present = in_a or in_b
+            assert present is not None
+            rows.append(Compared(present.dataset_id, present.method, "only in A" if in_a else "only in B"))
             continue
-        name = mine.method if mine.method == other.method else f"{mine.method} → {other.method}"
-        if mine.table is None or other.table is None:
-            failed: Verdict = "failed in B" if mine.table is not None else "failed in A"
-            rows.append(Compared(mine.dataset_id, name, failed))
+        name = in_a.method if in_a.method == in_b.method else f"{in_a.method} → {in_b.method}"
+        if in_a.table is None or in_b.table is None:
+            failed: Verdict = "failed in B" if in_a.table is not None else "failed in A"
+            rows.append(Compared(in_a.dataset_id, name, failed))
             continue
-        found = _pair(mine, other, name, metric, over)
-        if isinstance(found, str):
-            rows.append(Compared(mine.dataset_id, name, "not comparable", reason=found))
+        pair = _pair(in_a, in_b, name, metric, over)
+        if isinstance(pair, str):
+            rows.append(Compared(in_a.dataset_id, name, "not comparable", reason=pair))
         else:
-            pairs.append(found)
+            pairs.append(pair)
     return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
 
 
-def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | str:
+def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) -> _Pair | str:
     """The values both have, or why they cannot be paired."""
     assert a.table is not None
     assert b.table is not None
@@ -123,7 +129,7 @@ def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | s
     if metric not in SUMMARY[a.task]:
         raise UnknownName(f"metric of a {a.task}", metric, SUMMARY[a.task])
     if set(a.table["environment"]) != set(b.table["environment"]):
-        return "the test environments are not the same"
+        return "the test environments differ"
     seeds = sorted(set(a.table["seed"]) & set(b.table["seed"]))
     if not seeds:
         return "no seed in common"
@@ -138,7 +144,7 @@ def _pair(a: Scores, b: Scores, name: str, metric: str, over: Over) -> _Pair | s
 
 
 def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
-    """Those that are not identical are one family of claims."""
+    """The pairs that are not identical are one family of claims."""
     differing = [pair for pair in pairs if pair.differences.any()]
     needed = fewest_units(len(differing))
     p = holm(np.array([float(signed_rank(pair.differences)) for pair in differing]))
@@ -164,7 +170,7 @@ def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
                 mean_interval(apart),
                 adjusted.get(id(pair)),
                 len(apart),
-                f"{len(apart)}, and it takes {needed}" if verdict == "too few to tell" else "",
+                f"{len(apart)}, {needed} are needed" if verdict == "too few to tell" else "",
             )
         )
     return rows

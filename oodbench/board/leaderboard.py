@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
 from oodbench.board.standing import Standing, compare_methods
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
-from oodbench.study.ledger import Ledger
+from oodbench.engine.data import Task
+from oodbench.study.record import ConcludedStudy, Granted, Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from oodbench.study.record import StudyRecord
 
 Mark = Literal["best", "tied", ""]
 
@@ -79,9 +78,25 @@ class Row:
     run_id: str
     failure: str = ""  # why there are no values
     ledger: Ledger = field(default_factory=Ledger)
+    budget: Granted | None = None  # what it was granted; None where it was not run
     unequal: str = ""  # in what its terms differ from those of the others: it is marked, and in no tier
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
+
+    def costs(self) -> dict[str, Any]:
+        """What was granted and what was spent, as plain values."""
+        budget, ledger = self.budget, self.ledger
+        return {
+            "trials_granted": budget.trials if budget else 0,
+            "search": budget.search if budget else "",
+            "scheduler": budget.scheduler if budget else "",
+            "budget_seconds": budget.seconds if budget else None,
+            "trainings": ledger.trainings,
+            "gradient_steps": ledger.gradient_steps,
+            "row_visits": ledger.row_visits,
+            "seconds": ledger.seconds,
+            "device": ledger.device,
+        }
 
 
 NOTHING_COMPARED = Tiers(None, 0, 0)
@@ -103,7 +118,7 @@ class Leaderboard:
     task: str = ""
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
-    records: tuple[StudyRecord, ...] = field(default=(), repr=False, compare=False)  # the studies it is made of
+    studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
 
     def shows(self, what: str) -> bool:
         """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
@@ -130,10 +145,10 @@ class Leaderboard:
                     "information": row.information,
                     "failure": row.failure,
                     "unequal": row.unequal,
-                    "ledger": asdict(row.ledger),
+                    "ledger": row.costs(),
                     "run_id": row.run_id,
                     "searches": row.searches,
-                    "results": [dict(one) for one in row.results],
+                    "results": [dict(score) for score in row.results],
                 }
                 for row in self.rows
             ],
@@ -155,7 +170,7 @@ class Leaderboard:
                     "failure": row.failure,
                     "unequal": row.unequal,
                 }
-                | (asdict(row.ledger) if ledger else {})
+                | (row.costs() if ledger else {})
                 for row in self.rows
             ]
         )
@@ -170,16 +185,16 @@ class Leaderboard:
         if self.shows("price"):
             columns[f"{name}_price_of_selection"] = cell.price
         if self.has_published(name):
-            other = cell.published
-            columns[f"{name}_published"] = other.value if other else None
-            columns[f"{name}_published_spread"] = other.spread if other else None
+            published = cell.published
+            columns[f"{name}_published"] = published.value if published else None
+            columns[f"{name}_published_spread"] = published.spread if published else None
             columns[f"{name}_within_published"] = cell.within
         return columns
 
 
 def compile_leaderboard(
     dataset_id: str,
-    records: Sequence[StudyRecord],
+    studies: Sequence[ConcludedStudy],
     missing: Sequence[str] = (),
     metrics: Sequence[str] = (),
     stability: bool = False,
@@ -193,25 +208,28 @@ def compile_leaderboard(
     oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
     not compared with others.
     """
-    by_label = {record.label: record for record in records if not record.repeat_of}
-    tasks = {record.task for record in records}
+    by_label = {study.label: study for study in studies if not study.record.repeat_of}
+    tasks = {study.record.task for study in studies}
     task = tasks.pop() if tasks else "regression"
     metrics = tuple(metrics) or SUMMARY[task]
     metrics += STABILITY if stability else ()
-    with_results = {label: record for label, record in by_label.items() if record.results is not None}
-    terms = {label: terms_of(record) for label, record in with_results.items()}
+    results = {label: study.results for label, study in by_label.items() if study.results is not None}
+    terms = {label: terms_of(by_label[label].record) for label in results}
     if not mixed:
         refuse_unequal(dataset_id, terms)
     unequal = find_unequal(terms)
-    results = {label: record.results for label, record in with_results.items() if record.results is not None}
-    per_seed = {label: _per_seed(record) for label, record in with_results.items()}
-    compared = {label for label, one in with_results.items() if one.selector != "oracle" and label not in unequal}
+    per_seed = {label: _per_seed(results[label], by_label[label].record.task) for label in results}
+    oracles = {by_label[label].record.search_id: label for label in results if is_oracle(by_label[label])}
+    compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal}
     stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
     repeats = {
-        label: [_per_seed(other) for other in records if other.repeat_of == record.study and other.results is not None]
-        for label, record in by_label.items()
+        label: [
+            _per_seed(repeat.results, repeat.record.task)
+            for repeat in studies
+            if repeat.record.repeat_of == study.record.study_id and repeat.results is not None
+        ]
+        for label, study in by_label.items()
     }
-    oracles = {record.search: label for label, record in with_results.items() if record.selector == "oracle"}
     rows = [
         Row(
             label=label,
@@ -221,22 +239,23 @@ def compile_leaderboard(
                     per_seed.get(label),
                     stands[name][0].get(label, Standing()),
                     repeats[label],
-                    per_seed.get(oracles.get(record.search, "")) if record.selector != "oracle" else None,
+                    None if is_oracle(study) else per_seed.get(oracles.get(study.record.search_id, "")),
                 )
                 for name in metrics
             },
-            trials=record.trials,
-            seeds=record.seeds,
-            failed_trainings=record.failed_trainings,
-            information=record.information,
-            run_id=record.run_id,
-            failure="" if record.results is not None else record.reason or record.status.lower(),
-            ledger=record.ledger,
+            trials=study.record.ledger.trials,
+            seeds=study.record.budget.seeds,
+            failed_trainings=study.record.ledger.failed_trainings,
+            information=study.record.told,
+            run_id=study.run_id,
+            failure="" if label in results else study.record.reason or study.record.status.lower(),
+            ledger=study.record.ledger,
+            budget=study.record.budget,
             unequal=unequal.get(label, ""),
             searches=1 + len(repeats[label]),
             results=_test_scores(results.get(label)),
         )
-        for label, record in by_label.items()
+        for label, study in by_label.items()
     ]
     rows += [
         Row(label, {name: Cell(None, None) for name in metrics}, 0, 0, 0, "", "", "not run")
@@ -247,13 +266,16 @@ def compile_leaderboard(
     rows.sort(
         key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
     )
-    notices = tuple(dict.fromkeys(record.notice for record in records if record.notice))
-    return Leaderboard(dataset_id, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(records))
+    notices = tuple(dict.fromkeys(study.record.notice for study in studies if study.record.notice))
+    return Leaderboard(dataset_id, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(studies))
 
 
-def _per_seed(record: StudyRecord) -> pd.DataFrame:
-    assert record.results is not None
-    return summarize(record.results, record.task).join(summarize_stability(record.results))
+def is_oracle(study: ConcludedStudy) -> bool:
+    return study.record.selector == "oracle"
+
+
+def _per_seed(results: pd.DataFrame, task: Task) -> pd.DataFrame:
+    return summarize(results, task).join(summarize_stability(results))
 
 
 def _cell(
@@ -266,7 +288,7 @@ def _cell(
     if per_seed is None or per_seed[metric].isna().any():
         return Cell(None, None)
     values = per_seed[metric]
-    means = [float(values.mean()), *(float(other[metric].mean()) for other in repeats)]
+    means = [float(values.mean()), *(float(repeat[metric].mean()) for repeat in repeats)]
     sign = -1 if metric in HIGHER_IS_BETTER else 1
     return Cell(
         means[0],

@@ -63,9 +63,9 @@ def compare_methods(
 
 
 def intervals_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str) -> dict[str, Interval]:
-    found = {"seeds": mean_interval(per_seed[metric].to_numpy(float))}
+    intervals = {"seeds": mean_interval(per_seed[metric].to_numpy(float))}
     if metric in MEANS:
         table = cells_of(results, MEANS[metric]).to_numpy(float)  # [seed, environment]
-        found["environments"] = mean_interval(table.mean(0))
-        found["both"] = crossed_interval(table)
-    return {name: interval for name, interval in found.items() if interval is not None}
+        intervals["environments"] = mean_interval(table.mean(0))
+        intervals["both"] = crossed_interval(table)
+    return {name: interval for name, interval in intervals.items() if interval is not None}

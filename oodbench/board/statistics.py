@@ -35,19 +35,19 @@ Numbers = NDArray[np.float64]
 
 
 def differences(a: Numbers, b: Numbers) -> Numbers:
-    """a - b, where rounding is no difference."""
-    found = a - b
-    return np.where(np.abs(found) <= SAME * np.maximum(np.abs(a), np.abs(b)), 0.0, found)
+    """a - b; differences within rounding are 0."""
+    difference = a - b
+    return np.where(np.abs(difference) <= SAME * np.maximum(np.abs(a), np.abs(b)), 0.0, difference)
 
 
-def signed_rank(found: Numbers) -> Numbers:
-    """Two-sided p-values of Wilcoxon's signed-rank test, exact as far as can be.  # [..., unit] -> [...]
+def signed_rank(gaps: Numbers) -> Numbers:
+    """Two-sided p-values of Wilcoxon's signed-rank test, exact where possible.  # [..., unit] -> [...]
 
     Units without a difference are left out, as are those that are not a number.
     """
     from scipy.stats import rankdata, wilcoxon
 
-    rows = found.reshape(-1, found.shape[-1])
+    rows = gaps.reshape(-1, gaps.shape[-1])
     p = np.ones(len(rows))
     sizes = np.sort(np.abs(rows), axis=-1)
     plain = np.isfinite(rows).all(-1) & (rows != 0).all(-1) & (np.diff(sizes, axis=-1) > 0).all(-1)
@@ -61,7 +61,7 @@ def signed_rank(found: Numbers) -> Numbers:
             p[index] = _all_signs(np.sign(row) * ranks)
         elif len(row):
             p[index] = wilcoxon(row).pvalue
-    return p.reshape(found.shape[:-1])
+    return p.reshape(gaps.shape[:-1])
 
 
 def _all_signs(ranks: Numbers) -> float:
@@ -90,13 +90,13 @@ def fewest_units(claims: int) -> int:
     return max(2, math.ceil(1 + math.log2(max(claims, 1) / LEVEL)))
 
 
-def direction(found: Numbers) -> Numbers:
+def direction(gaps: Numbers) -> Numbers:
     """1 where the signed ranks say that the first of a pair is larger, -1 where the second is.  # [..., unit]"""
     from scipy.stats import rankdata
 
-    known = np.nan_to_num(found)
-    ranks = rankdata(np.where(known == 0, np.inf, np.abs(known)), axis=-1)  # zeros take no rank from others
-    return np.asarray(np.sign((np.sign(known) * ranks).sum(-1)))
+    finite = np.nan_to_num(gaps)
+    ranks = rankdata(np.where(finite == 0, np.inf, np.abs(finite)), axis=-1)  # zeros take no rank from others
+    return np.asarray(np.sign((np.sign(finite) * ranks).sum(-1)))
 
 
 # Tiers -------------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Tiers:
 
 
 def find_tiers(values: Numbers) -> Tiers:
-    """Tiers of methods by values of which smaller is better.  # [method, unit], not a number where there is none
+    """Tiers of methods by values where lower is better.  # [method, unit], not a number where there is none
 
     Tier 1 is the method with the smallest mean and all that are not significantly worse than it; then the same among
     the rest. Significant: Wilcoxon on the units both have, at 5 % after Holm's correction over all pairs.
@@ -125,13 +125,13 @@ def find_tiers(values: Numbers) -> Tiers:
     if not pairs:
         return Tiers(None, 0, 0)
     first, second = (list(side) for side in zip(*pairs, strict=True))
-    found = differences(values[first], values[second])  # [pair, unit]
-    units, needed = int(np.isfinite(found).sum(-1).max()), fewest_units(len(pairs))
+    gaps = differences(values[first], values[second])  # [pair, unit]
+    units, needed = int(np.isfinite(gaps).sum(-1).max()), fewest_units(len(pairs))
     if units < needed:
         return Tiers(None, units, needed)
-    significant = holm(signed_rank(found)) <= LEVEL
+    significant = holm(signed_rank(gaps)) <= LEVEL
     worse = set[tuple[int, int]]()  # (this one, than that one)
-    for (a, b), sure, side in zip(pairs, significant, direction(found), strict=True):
+    for (a, b), sure, side in zip(pairs, significant, direction(gaps), strict=True):
         if sure and side != 0:
             worse.add((a, b) if side > 0 else (b, a))
     return Tiers(_split(np.nanmean(values, axis=-1).tolist(), worse), units, needed)
@@ -159,11 +159,11 @@ def mean_interval(units: Numbers) -> Interval | None:
 
     if len(units) < FEWEST_FOR_INTERVAL or not np.isfinite(units).all():
         return None
-    found = bootstrap(
+    resampled = bootstrap(
         (np.sort(units),), np.mean, n_resamples=RESAMPLES, method="percentile",
         confidence_level=_expanded(len(units)), rng=np.random.default_rng(0),
     )  # fmt: skip
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
 
 
 def crossed_interval(table: Numbers) -> Interval | None:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from oodbench.errors import UnequalTerms
-from oodbench.study.spec import Budget
-
-if TYPE_CHECKING:
-    from oodbench.study.record import StudyRecord
+from oodbench.study.record import StudyRecord
+from oodbench.study.spec import describe_search
 
 SHOWN = 6  # digits of a fingerprint
 
@@ -31,13 +28,12 @@ class Terms:
 
 
 def terms_of(record: StudyRecord) -> Terms:
-    granted = record.ledger
-    way = Budget(search=granted.search, scheduler=granted.scheduler, budget=granted.budget_seconds).deviations
+    budget = record.budget
     return Terms(
-        granted.trials_granted or record.trials,
-        record.seeds,
-        ", ".join(way) or "search=random",
-        record.fingerprint,
+        budget.trials,
+        budget.seeds,
+        ", ".join(describe_search(budget.search, budget.scheduler, budget.seconds)) or "search=random",
+        record.data.fingerprint,
         record.test_fingerprint,
     )
 
@@ -47,20 +43,20 @@ def find_unequal(terms: Mapping[str, Terms]) -> dict[str, str]:
     if not terms:
         return {}
     counted = Counter(terms.values())
-    usual = max(counted, key=lambda some: (counted[some], some.trials * some.seeds))
-    return {label: _describe(some, [some, usual]) for label, some in terms.items() if some != usual}
+    usual = max(counted, key=lambda own: (counted[own], own.trials * own.seeds))
+    return {label: _describe(own, [own, usual]) for label, own in terms.items() if own != usual}
 
 
 def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
     if len(set(terms.values())) < 2:
         return
     groups: dict[Terms, list[str]] = {}
-    for label, some in terms.items():
-        groups.setdefault(some, []).append(label)
-    parts = [f"{', '.join(labels)}: {_describe(some, list(groups))}" for some, labels in groups.items()]
+    for label, own in terms.items():
+        groups.setdefault(own, []).append(label)
+    parts = [f"{', '.join(labels)}: {_describe(own, list(groups))}" for own, labels in groups.items()]
     raise UnequalTerms(
         f"studies on {dataset_id!r} differ in budget or data and are not ranked together: {'; '.join(parts)}.\n"
-        "Run them alike, choose a budget with --trials and --seeds, or see them side by side with --mixed (mixed=True)."
+        "Run all with one budget, choose one with --trials and --seeds, or show all of them with --mixed (mixed=True)."
     )
 
 
@@ -68,17 +64,17 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def _describe(some: Terms, among: Iterable[Terms]) -> str:
-    """What is told of some terms: only that in which there is a difference."""
-    others = list(among)
+def _describe(own: Terms, among: Iterable[Terms]) -> str:
+    """The terms of a study, as far as they differ among these."""
+    compared = list(among)
     parts = []
-    if len({(one.trials, one.seeds) for one in others}) > 1:
-        parts.append(f"{_count(some.trials, 'trial')} × {_count(some.seeds, 'seed')}")
-    if len({one.search for one in others}) > 1:
-        parts.append(some.search)
-    alike = [one for one in others if one.seeds == some.seeds]  # other seeds are other rows, by nature
-    if len({one.data for one in alike}) > 1:
-        parts.append(f"training data {some.data[:SHOWN]}")
-    if len({one.test for one in alike}) > 1:
-        parts.append(f"test data {some.test[:SHOWN]}")
+    if len({(terms.trials, terms.seeds) for terms in compared}) > 1:
+        parts.append(f"{_count(own.trials, 'trial')} × {_count(own.seeds, 'seed')}")
+    if len({terms.search for terms in compared}) > 1:
+        parts.append(own.search)
+    alike = [terms for terms in compared if terms.seeds == own.seeds]  # other seeds are other rows, by nature
+    if len({terms.data for terms in alike}) > 1:
+        parts.append(f"training data {own.data[:SHOWN]}")
+    if len({terms.test for terms in alike}) > 1:
+        parts.append(f"test data {own.test[:SHOWN]}")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""oodbench compare: what became better or worse between two sets of results."""
+"""oodbench compare: what is better or worse in one set of results than in another."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from oodbench.study.directory import DIRECTORY
 @app.command()
 def compare(
     a: Annotated[str, typer.Argument(help="A file or folder of results, REVISION:PATH in git, a label, or a run id.")],
-    b: Annotated[str, typer.Argument(help="What to hold against it, in the same words.")],
+    b: Annotated[str, typer.Argument(help="The results to compare with A, named in the same ways.")],
     metric: Annotated[str, typer.Option(help="mean_error, max_error, mean_accuracy, ...")] = "mean_error",
     over: OverOption = "seeds",
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Hold results B against results A: side by side, with significance. The exit code is for machines.
+    """Compare results B with results A, with significance tests. The exit code is for scripts.
 
-    0: nothing is significantly worse in B; 1: something is, or failed in B alone; 2: they cannot be compared.
-    Files: what `oodbench leaderboard --format json`, --cells and --suite NAME --output FOLDER write.
+    0: nothing is significantly worse in B; 1: something is, or failed only in B; 2: they cannot be compared.
+    Files are written by `oodbench leaderboard` with --format json, --cells, or --suite NAME --output FOLDER.
 
     Example: [bold]oodbench compare HEAD~1:leaderboards/paper/fair leaderboards/paper/fair[/bold]
     """
@@ -49,12 +49,12 @@ def compare(
     def open_record() -> Record:
         return Record(tracking_uri, Path(directory))
 
-    found = compare_scores(read_scores(a, open_record), read_scores(b, open_record), metric, claim)
+    comparison = compare_scores(read_scores(a, open_record), read_scores(b, open_record), metric, claim)
     if as_json:
-        print(json.dumps({"a": a, "b": b} | found.as_dict(), indent=2))
+        print(json.dumps({"a": a, "b": b} | comparison.as_dict(), indent=2))
     else:
         from oodbench.report.comparison import comparison_table
 
-        output().print(comparison_table(found, a, b))
-    if found.worsened:
+        output().print(comparison_table(comparison, a, b))
+    if comparison.worsened:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""oodbench figures: what the test environments came to, drawn."""
+"""oodbench figures: figures of the results in the test environments."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def figures(
     directory: DirectoryOption = DIRECTORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw the results of a dataset setting from the record, environment by environment.
+    """Draw the recorded results of a dataset setting in each test environment.
 
-    The distribution over test environments; for classes, accuracy against F1; for states of the USA, a map.
+    The distribution over test environments; for classification, accuracy against F1; for US states, a map.
 
     Example: [bold]oodbench figures selection_bias --set r1=1.5 -o figures --format png[/bold]
     """

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
+from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from oodbench.cli import (  # noqa: F401  (they register)
     boards,
@@ -20,8 +23,27 @@ from oodbench.cli import (  # noqa: F401  (they register)
     sync,
 )
 from oodbench.cli.terminal import app
-from oodbench.errors import OodbenchError
+from oodbench.errors import Notice, OodbenchError
 from oodbench.version import __version__
+
+PANELS = {
+    "Run and read": ("run", "leaderboard", "compare", "figures", "stability", "ui", "sync"),
+    "Plug-ins and data": ("list", "show", "data", "new", "check"),
+    "Nightly": ("nightly",),
+}
+"""All commands in the order in which people need them, as `oodbench --help` shows them."""
+
+
+class InOrder(TyperGroup):
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return [name for names in PANELS.values() for name in names]
+
+
+app.info.cls = InOrder
+registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+for info in registered:
+    command = info.name or getattr(info.callback, "__name__", "")
+    info.rich_help_panel = next(panel for panel, names in PANELS.items() if command in names)
 
 
 @app.callback(invoke_without_command=True)
@@ -31,9 +53,24 @@ def options(version: Annotated[bool, typer.Option("--version", help="Print the v
         raise typer.Exit
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Ours are for the user; those of others are shown as Python shows them."""
+    text = f"notice: {message}\n" if issubclass(category, Notice) else None
+    print(text or warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+
+
 def main() -> None:
     """Run the command line; errors of ours are two lines on standard error and an exit code."""
     gc.set_threshold(100_000)  # start-up makes many objects that all stay
+    warnings.simplefilter("default", Notice)
+    warnings.showwarning = _show_warning
     try:
         app()
     except OodbenchError as error:

@@ -1,4 +1,4 @@
-"""oodbench list, show, check, new: the methods, datasets and suites that are installed, and how to add one."""
+"""oodbench list, show, check, new: the installed methods, datasets and suites, and how to add one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oodbench.cli.terminal import JsonOption, app, output
 
 @app.command(name="list")
 def list_plugins(as_json: JsonOption = False) -> None:
-    """List the methods, datasets and suites that are installed, broken ones with the reason.
+    """List the installed methods, datasets and suites; broken plug-ins are listed with the reason.
 
     Example: [bold]oodbench list[/bold]
     """
@@ -21,11 +21,11 @@ def list_plugins(as_json: JsonOption = False) -> None:
     from oodbench.suite.suitefile import list_suites
 
     keys = ("kind", "name", "source", "summary", "broken")
-    found = [
+    listed = [
         {key: getattr(plugin, key) for key in keys} for plugin in (*plugins("method"), *plugins("dataset"))
     ] + list_suites()
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(listed, indent=2))
         return
     from rich.markup import escape
     from rich.table import Table
@@ -33,7 +33,7 @@ def list_plugins(as_json: JsonOption = False) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("kind", "name", "from", ""):
         table.add_column(title, no_wrap=title != "")
-    for plugin in found:
+    for plugin in listed:
         broken = plugin["broken"]
         text = f"[red]broken[/red]: {escape(broken)}" if broken else escape(plugin["summary"])
         table.add_row(plugin["kind"], plugin["name"], plugin["source"], text)
@@ -42,7 +42,7 @@ def list_plugins(as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A method, dataset or suite.")], as_json: JsonOption = False) -> None:
-    """Show what a method searches, what a dataset can be set to, or what a suite runs.
+    """Show the search space of a method, the settings of a dataset, or the boards of a suite.
 
     Example: [bold]oodbench show selection_bias[/bold]
     """
@@ -60,7 +60,7 @@ def check(
     package: Annotated[str, typer.Argument(help="An installed distribution with plug-ins.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check that the plug-ins of an installed package satisfy the interface, by using them.
+    """Check the plug-ins of an installed package by using them as a run does.
 
     Example: [bold]oodbench check my-ood-methods[/bold]
     """
@@ -88,7 +88,7 @@ def new(
     name: Annotated[str, typer.Argument(help="Its name, in snake case.")],
     directory: Annotated[Path, typer.Option(help="Where to put the new folder.")] = Path(),
 ) -> None:
-    """Write an installable plug-in with one method or dataset and a passing test.
+    """Write a new plug-in package with one method or dataset and a passing test.
 
     Example: [bold]oodbench new method my_method && pip install -e my_method && oodbench check my_method[/bold]
     """

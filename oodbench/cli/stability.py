@@ -13,8 +13,8 @@ from oodbench.study.directory import DIRECTORY
 
 @app.command()
 def stability(
-    run: Annotated[str, typer.Argument(help="The MLflow run id of a study, or its unique beginning.")],
-    seed: Annotated[int | None, typer.Option(help="Data seed; the study's first if not given.")] = None,
+    run: Annotated[str, typer.Argument(help="The MLflow run id of a study, or a unique prefix of it.")],
+    seed: Annotated[int | None, typer.Option(help="Data seed; by default the study's first.")] = None,
     environment: Annotated[
         str, typer.Option(help="An environment; `validation` is all validation rows together.")
     ] = "validation",
@@ -29,8 +29,8 @@ def stability(
     from oodbench.record.tracking import Record
     from oodbench.report.stability import look_up, print_assessments
 
-    found = look_up(Record(tracking_uri, directory), run, seed, environment)
+    looked_up = look_up(Record(tracking_uri, directory), run, seed, environment)
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(looked_up, indent=2))
     else:
-        print_assessments(found, output())
+        print_assessments(looked_up, output())

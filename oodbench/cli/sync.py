@@ -1,4 +1,4 @@
-"""oodbench sync: deliver to the record what it could not take when it was concluded."""
+"""oodbench sync: deliver concluded studies that the record could not take at the time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def sync(
     directory: DirectoryOption = DIRECTORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Deliver concluded studies that a run could not record, because the server was away or refused.
+    """Deliver concluded studies that a run could not record because the server was unreachable or refused them.
 
-    Each goes to the record it was for, or all of them to the one that --tracking-uri names. Nothing is recorded twice.
+    Each study goes to its own record, or to the one that --tracking-uri names. Nothing is recorded twice.
 
     Example: [bold]oodbench sync --tracking-uri http://127.0.0.1:5000[/bold]
     """
@@ -26,16 +26,16 @@ def sync(
 
     from oodbench.record.delivery import deliver_all
 
-    outcomes = deliver_all(directory, tracking_uri)
+    deliveries = deliver_all(directory, tracking_uri)
     if as_json:
-        print(json.dumps([one.as_dict() for one in outcomes], indent=2))
+        print(json.dumps([delivery.as_dict() for delivery in deliveries], indent=2))
     else:
-        for one in outcomes:
-            word = "[red]kept[/red]     " if one.reason else "delivered"
-            line = f"{one.parcel.title} to {one.record}" + (f": {one.reason}" if one.reason else "")
+        for delivery in deliveries:
+            word = "[red]kept[/red]     " if delivery.reason else "delivered"
+            line = f"{delivery.title} to {delivery.record}" + (f": {delivery.reason}" if delivery.reason else "")
             output().print(f"{word} {escape(line)}", highlight=False, soft_wrap=True)
-        if not outcomes:
-            text = f"nothing in {directory} waits to be delivered"
+        if not deliveries:
+            text = f"nothing in {directory} is waiting for delivery"
             output().print(text, markup=False, highlight=False, soft_wrap=True)
-    if any(one.reason for one in outcomes):
+    if any(delivery.reason for delivery in deliveries):
         raise typer.Exit(1)

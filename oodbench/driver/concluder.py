@@ -59,8 +59,8 @@ class Concluder:
         parcel = self.outbox.put(outcome, self.record.destination, self.fresh)
         work.state = State.PARCELLED
         work.store.discard()
-        if outcome.error:
-            self.failures[parcel.title] = outcome.error
+        if outcome.record.reason:
+            self.failures[parcel.title] = outcome.record.reason
         wait([self.opening])  # delivering opens the record again, where that failed
         if self.deliver(parcel):
             work.state = State.RECORDED
@@ -76,15 +76,15 @@ class Concluder:
             self.undelivered.append(parcel)
             return False
         self.outbox.remove(parcel)
-        self.claims.release(parcel.study)  # others may wait for it
+        self.claims.release(parcel.study_id)  # others may wait for it
         return True
 
     def deliver_earlier(self, parcels: Sequence[Parcel]) -> set[str]:
         """What earlier runs left in the outbox for this record; the studies that are concluded with that."""
-        own = [parcel for parcel in parcels if self.claims.take(parcel.study, wait=False)]  # others have theirs
+        own = [parcel for parcel in parcels if self.claims.take(parcel.study_id, wait=False)]  # others have theirs
         for parcel in own:
             self.deliver(parcel)
-        return {parcel.study for parcel in own}
+        return {parcel.study_id for parcel in own}
 
     def deliver_rest(self) -> None:
         """What the record did not take at first: it may be back."""

@@ -121,7 +121,8 @@ class Driver:
                 work.store.discard()  # a driver may have died just before
                 self.claims.release(work.study.study_id)
         own = {work.study.study_id for work in works}
-        self.failures |= {parcel.title: parcel.error for parcel in parcels if parcel.error and parcel.study in own}
+        failed = [parcel for parcel in parcels if parcel.record.reason and parcel.study_id in own]
+        self.failures |= {parcel.title: parcel.record.reason for parcel in failed}
         return [work for work in works if work.study.study_id not in concluded]
 
     def _search(self, works: list[Work], concluder: Concluder) -> None:
@@ -138,7 +139,7 @@ class Driver:
         by_id = {work.study.study_id: work for work in works}
 
         def receive(pack: Pack, result: PackResult) -> None:
-            self._receive(by_id[pack.study], pack, result, concluder)
+            self._receive(by_id[pack.study_id], pack, result, concluder)
 
         try:
             jobs = [job for work in up_front for job in work.missing_jobs()]

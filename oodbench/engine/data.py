@@ -58,7 +58,9 @@ class Environment:
     def pooled(cls, name: str, environments: Sequence[Environment]) -> Environment:
         """The rows of several together."""
         return cls(
-            name, np.concatenate([one.x for one in environments]), np.concatenate([one.y for one in environments])
+            name,
+            np.concatenate([environment.x for environment in environments]),
+            np.concatenate([environment.y for environment in environments]),
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.coding import class_signs_array
 from oodbench.engine.models import FAMILIES, Model
 from oodbench.engine.recipe import Recipe
 from oodbench.settings.fields import as_texts, configure
@@ -88,8 +89,7 @@ class FittedModel:
         if not self.classification:
             losses = np.square(outputs[..., 0, :].astype(np.float64) - y)
         elif self.recipe.loss == "squared":
-            is_class = y[None] == 1 if self.width == 1 else np.arange(self.width)[:, None] == y  # [output, row]
-            losses = np.square(outputs - np.where(is_class, np.float32(1), np.float32(-1))).mean(-2)
+            losses = np.square(outputs - class_signs_array(y, self.width, np.float32)).mean(-2)
         elif self.width == 2:  # half the work of the general case
             ahead = outputs[..., 1, :] - outputs[..., 0, :]
             wrong = np.where(y == 1, -ahead, ahead)
@@ -125,16 +125,16 @@ def over_chunks(
         for start in range(0, len(models), together)
     ]
 
-    def one(start: int) -> T:
+    def use_chunk(start: int) -> T:
         rows = slice(start, min(start + CHUNK_ROWS, len(x)))
         inputs = np.ascontiguousarray(x[rows].T, np.float32)
         return use(np.concatenate([_forward(part, inputs) for part in parts]), rows)
 
     starts = range(0, len(x), CHUNK_ROWS)
     if threads == 1 or len(starts) < 2 * threads:
-        return [one(start) for start in starts]
+        return [use_chunk(start) for start in starts]
     with ThreadPoolExecutor(threads) as executor:
-        return list(executor.map(one, starts))
+        return list(executor.map(use_chunk, starts))
 
 
 def _forward(

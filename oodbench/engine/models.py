@@ -121,7 +121,7 @@ class Linear(Model):
     """
 
     name = "linear"
-    intercept: bool = setting(True, "whether there is a constant term")
+    intercept: bool = setting(True, "whether the model has a constant term")
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class Mlp(Model):
 
     name = "mlp"
     width: tuple[int, ...] = setting((64,), "units of each hidden layer, e.g. 64 or 20,10")
-    init: float = setting(0.0, "std of normal first weights, with biases 0; 0: uniform within 1 / sqrt(fan in)")
+    init: float = setting(0.0, "std of normal initial weights, with biases 0; 0: uniform within 1 / sqrt(fan in)")
 
     def __post_init__(self) -> None:
         if not self.width or min(self.width) < 1:

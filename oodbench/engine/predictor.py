@@ -21,7 +21,7 @@ class Predictor(Protocol):
     """
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
-        """What it says of each row."""
+        """The prediction for each row."""
         ...
 
 
@@ -39,5 +39,5 @@ class Storable(Protocol):
     def arrays(self) -> dict[str, NDArray[Any]]: ...
 
     def about(self) -> dict[str, str]:
-        """What must be known to use the arrays."""
+        """What is needed to use the arrays."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from oodbench.engine.coding import class_signs
 from oodbench.settings.fields import setting
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class Recipe:
     """
 
     steps: int = setting(2000, "gradient steps of one training")
-    optimizer: Literal["adam", "sgd"] = setting("adam", "sgd has momentum 0.9")
-    batch: int = setting(0, f"rows a step; 0 takes all rows, or {LARGE_BATCH} where there are over {LARGE}")
+    optimizer: Literal["adam", "sgd"] = setting("adam", "adam, or sgd with momentum 0.9")
+    batch: int = setting(0, f"rows per step; 0: all rows, or {LARGE_BATCH} if there are more than {LARGE}")
     loss: Literal["auto", "squared", "cross_entropy"] = setting(
         "auto",
         "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1 "
@@ -42,7 +43,7 @@ class Recipe:
         return min(wanted, rows)
 
     def outputs(self, classification: bool, classes: int) -> int:
-        """How many numbers a model says of a row."""
+        """How many outputs a model has per row."""
         return classes if classification and (classes > 2 or self.loss != "squared") else 1
 
     def row_losses(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -53,7 +54,7 @@ class Recipe:
             if self.loss in ("auto", "cross_entropy"):
                 chosen = outputs.gather(1, y.unsqueeze(1)).squeeze(1)
                 return outputs.logsumexp(1) - chosen
-            return mse_loss(outputs, class_signs(outputs, y), reduction="none").mean(1)
+            return mse_loss(outputs, class_signs(y, outputs.shape[1], outputs.dtype), reduction="none").mean(1)
         return mse_loss(outputs.squeeze(1), y, reduction="none")
 
     def row_slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -65,16 +66,6 @@ class Recipe:
         if y.is_floating_point():
             return 2 * (outputs - y.unsqueeze(1))
         if self.loss == "squared":
-            return 2 / outputs.shape[1] * (outputs - class_signs(outputs, y))
+            return 2 / outputs.shape[1] * (outputs - class_signs(y, outputs.shape[1], outputs.dtype))
         is_class = outputs.new_zeros(outputs.shape).scatter(1, y.unsqueeze(1), 1.0)
         return outputs.softmax(1) - is_class
-
-
-def class_signs(outputs: Tensor, y: Tensor) -> Tensor:
-    """The targets of outputs [trial, output, row] for class numbers [trial, row]: +1 for a row's class, else -1.
-
-    A single output stands for class 1.
-    """
-    if outputs.shape[1] == 1:
-        return (2 * y - 1).unsqueeze(1).to(outputs.dtype)
-    return outputs.new_full(outputs.shape, -1.0).scatter(1, y.unsqueeze(1), 1.0)

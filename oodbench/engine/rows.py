@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from oodbench.engine.coding import class_signs
 from oodbench.engine.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -101,10 +102,11 @@ class Rows:
 
 def signed_targets(y: Tensor, classes: int) -> Tensor:
     """What a least squares fits: y, or for classes -1 and +1 (two of them with one output). [trial, output, row]"""
+    from torch import float32
+
     if y.is_floating_point():
         return y.float().unsqueeze(1)
-    of_class = y.new_tensor([1] if classes == 2 else range(classes))
-    return 2 * (y.unsqueeze(1) == of_class.view(1, -1, 1)).float() - 1
+    return class_signs(y, 1 if classes == 2 else classes, float32)
 
 
 def _weighted(values: Tensor, weights: Tensor) -> Tensor:

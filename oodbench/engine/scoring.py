@@ -23,10 +23,10 @@ right, predicted and actual. With a leading axis for models where there are seve
 
 def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
     """Loss and error of a predictor; accuracy and F1 too for classification. The error is the MSE or 1 - accuracy."""
-    (found,) = score_together([predictor], environment, task, classes)
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    (scores,) = score_together([predictor], environment, task, classes)
+    if isinstance(scores, BaseException):
+        raise scores
+    return scores
 
 
 def score_together(
@@ -35,19 +35,19 @@ def score_together(
     """The scores of every predictor, or why it has none. Trained models of one shape pass over the rows together."""
     from oodbench.engine.fitted import FittedModel
 
-    found: dict[int, dict[str, float] | BaseException] = {}
+    scores: dict[int, dict[str, float] | BaseException] = {}
     alike: dict[Any, dict[int, FittedModel]] = {}
     for position, predictor in enumerate(predictors):
         if isinstance(predictor, FittedModel):
             shape = (predictor.model, predictor.width, predictor.classification, predictor.recipe.loss)
             alike.setdefault(shape, {})[position] = predictor
         else:
-            found[position] = _scores_or_fault(partial(_tally_any, predictor, environment, task, classes))
+            scores[position] = _scores_or_fault(partial(_tally_any, predictor, environment, task, classes))
     for group in alike.values():
         tally = _tally_together(list(group.values()), environment, task, classes, threads)
         for number, position in enumerate(group):
-            found[position] = _scores_or_fault(partial(_pick, tally, number))
-    return [found[position] for position in range(len(predictors))]
+            scores[position] = _scores_or_fault(partial(_pick, tally, number))
+    return [scores[position] for position in range(len(predictors))]
 
 
 def f1(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> float:
@@ -68,10 +68,10 @@ def _tally_any(predictor: Predictor, environment: Environment, task: Task, class
     if task == "classification":
         odd = predicted[(predicted < 0) | (predicted >= classes) | (predicted != np.floor(predicted))]
         if len(odd):
-            raise TrainingFailed(f"predict returned {odd[0]}, which is no class from 0 to {classes - 1}")
+            raise TrainingFailed(f"predict returned {odd[0]}, which is not a class from 0 to {classes - 1}")
     losses = getattr(predictor, "losses", None)
-    found = losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
-    return _tally(predicted, found, environment.y, task, classes)
+    own = losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
+    return _tally(predicted, own, environment.y, task, classes)
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:
@@ -113,11 +113,11 @@ def _count(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> Tally:
     """How many rows are right, predicted and actual, of every class. [..., class]"""
     said = [predicted == label for label in range(classes)]
     true = [y == label for label in range(classes)]
-    right = np.stack([np.count_nonzero(one & other, axis=-1) for one, other in zip(said, true, strict=True)], -1)
+    right = np.stack([np.count_nonzero(guess & truth, axis=-1) for guess, truth in zip(said, true, strict=True)], -1)
     return {
         "right": right,
-        "predicted": np.stack([np.count_nonzero(one, axis=-1) for one in said], -1),
-        "actual": np.broadcast_to([np.count_nonzero(one) for one in true], right.shape),
+        "predicted": np.stack([np.count_nonzero(guess, axis=-1) for guess in said], -1),
+        "actual": np.broadcast_to([np.count_nonzero(truth) for truth in true], right.shape),
     }
 
 

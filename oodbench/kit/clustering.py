@@ -24,7 +24,9 @@ SETTLED = 0.1  # of a cluster's average size: fewer rows that move end the searc
 def check_clusters(hparams: Mapping[str, Value], train: TrainingRows) -> None:
     clusters = int(hparams["clusters"])
     if clusters > len(train):
-        raise InvalidSetting(f"clusters={clusters} is more than the {len(train)} training rows.\nSet fewer.")
+        raise InvalidSetting(
+            f"clusters={clusters} is more than the {len(train)} training rows.\nChoose fewer clusters."
+        )
 
 
 def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor) -> Tensor:
@@ -79,7 +81,7 @@ def moments(features: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor,
     return grams, crosses
 
 
-def restrict(grams: Tensor, crosses: Tensor, usable: Tensor) -> tuple[Tensor, Tensor]:
+def restrict_moments(grams: Tensor, crosses: Tensor, usable: Tensor) -> tuple[Tensor, Tensor]:
     """The moments of what is usable of the features. Double: what is not usable must stay exactly so."""
     usable = usable.unsqueeze(1).double()
     return usable @ grams.double() @ usable, crosses.double() @ usable
@@ -99,7 +101,7 @@ def solve(grams: Tensor, crosses: Tensor) -> Tensor:
 def _residuals(features: Tensor, targets: Tensor, weights: Tensor, usable: Tensor) -> Tensor:
     """Residuals [trial, k, output, row] of the mechanisms fitted to each of the sub-populations [trial, k, row]."""
     grams, crosses = moments(features, targets, weights)
-    coefficients = solve(*restrict(grams, crosses, usable)) @ usable.unsqueeze(1)  # [trial, k, output, unit]
+    coefficients = solve(*restrict_moments(grams, crosses, usable)) @ usable.unsqueeze(1)  # [trial, k, output, unit]
     by_seed = coefficients.reshape(len(features), -1, features.shape[1])  # [seed, trial x k x output, unit]
     fitted = by_seed.bmm(features).view(*coefficients.shape[:3], -1)
     return fitted - targets.unsqueeze(1)

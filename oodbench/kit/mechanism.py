@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from oodbench.engine.coding import class_signs
 from oodbench.kit.subpopulation import worst_share
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: T
     """
     if y.is_floating_point():
         return (least_squares(representation, y.unsqueeze(1), weights).squeeze(1) - y).square()
-    is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)  # [trial, class, row]
     if loss == "squared":
-        signs = 2 * is_class - 1
+        signs = class_signs(y, classes, weights.dtype)
         return (least_squares(representation, signs, weights) - signs).square().mean(1)
+    is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)  # [trial, class, row]
     return _cross_entropy(representation, is_class, weights)
 
 

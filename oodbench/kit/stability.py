@@ -1,8 +1,8 @@
-"""Distributional stability of a fitted model (Liu et al. 2024): how far Y given what it says moves between rows.
+"""Distributional stability of a fitted model (Liu et al. 2024): how much Y given its prediction changes between rows.
 
 `distributional_stability` looks at the sub-populations of one environment, `ood_stability` at another environment.
 
-phi is what the model says of a row: its prediction for regression; for classification its outputs where it can give
+phi is what the model gives for a row: its prediction for regression; for classification its outputs where it can give
 them, otherwise the predicted class. (The paper's phi is the last hidden layer. With the prediction the measure is a
 property of the fitted model, whatever is inside; it exists for any predictor, and says something of linear ones.)
 Y given phi is Gaussian around a linear function of phi, or a multinomial logistic regression on it; the divergence
@@ -78,10 +78,10 @@ class Description:
 
 
 def distributional_stability(predictor: Predictor, environment: Environment, alpha0: float = ALPHA0) -> float:
-    """DS: the largest KL(Q(Y | phi) || P(Y | phi)) over sub-populations Q of share alpha0 or more. Smaller is stabler.
+    """DS: the largest KL(Q(Y | phi) || P(Y | phi)) over sub-populations Q of share alpha0 or more.
 
-    Not negative, and no larger for a larger alpha0: it is the maximum over the shares of a fixed grid from alpha0,
-    rounded up to the grid, to 1/2. What the search finds is a lower bound of the supremum.
+    Lower is more stable. Not negative, and no larger for a larger alpha0: it is the maximum over the shares of a
+    fixed grid from alpha0, rounded up to the grid, to 1/2. What the search finds is a lower bound of the supremum.
 
     A sub-population may be chosen by its noise, so that even the true model is not at zero: Gaussian noise alone has
     2.13 at alpha0 = 0.1, in a narrow band. Compare models on the same rows, rather than one with zero.
@@ -151,21 +151,21 @@ def describe(
         error_inside=float(part.inside @ errors),
         error_outside=float(part.outside @ errors),
         y=y,
-        columns=sorted(differences, key=lambda one: -abs(one.difference)),
+        columns=sorted(differences, key=lambda column: -abs(column.difference)),
     )
 
 
 def shares_from(alpha0: float, rows: int) -> list[float]:
     """The grid's shares from alpha0 to 1/2 that have enough rows; 1/2 always."""
     if not 0 < alpha0 <= 0.5:
-        raise InvalidSetting(f"alpha0={alpha0:g} is not the share of a sub-population.\nIt must be in (0, 0.5].")
+        raise InvalidSetting(f"alpha0={alpha0:g} cannot be the share of a sub-population.\nIt must be in (0, 0.5].")
     decades = range(int(np.floor(np.log10(alpha0))), 0)
     grid = [float(f"{step:g}e{decade}") for decade in decades for step in STEPS]
     return [share for share in grid if alpha0 <= share < 0.5 and share * rows >= LEAST_ROWS] + [0.5]
 
 
 def represent(predictor: Predictor, environment: Environment) -> Array:
-    """phi, what the model says of each row: [row, unit]."""
+    """phi, what the model gives for each row: [row, unit]."""
     try:
         if environment.y.dtype.kind == "f":
             said = np.asarray(predictor.predict(environment.x))[:, None]
@@ -176,9 +176,9 @@ def represent(predictor: Predictor, environment: Environment) -> Array:
             said = predicted[:, None] == np.unique(predicted)
         phi = said.astype(np.float64)
     except Exception as error:  # a predictor is anybody's code
-        raise TrainingFailed(f"the model cannot say anything of these rows: {type(error).__name__}: {error}") from error
+        raise TrainingFailed(f"the model cannot predict these rows: {type(error).__name__}: {error}") from error
     if phi.ndim != 2 or len(phi) != len(environment) or not np.isfinite(phi).all():
-        raise TrainingFailed(f"the model's outputs are not finite numbers [row, class], but of shape {phi.shape}")
+        raise TrainingFailed(f"the model's outputs must be finite numbers [row, class]; their shape is {phi.shape}")
     return phi
 
 

@@ -61,8 +61,8 @@ def _descending(scores: Tensor, places: Tensor) -> Tensor:
     if scores.is_cuda:
         return scores.topk(int(places.max()) + 1, dim=-1).values.gather(-1, places)
     values, ascending = scores.numpy(), (scores.shape[-1] - 1 - places).squeeze(-1).numpy()
-    found = np.empty_like(values[:, :1])
+    thresholds = np.empty_like(values[:, :1])
     for place in np.unique(ascending):
         alike = ascending == place
-        found[alike, 0] = np.partition(values[alike], place, axis=-1)[:, place]
-    return scores.new_tensor(found)
+        thresholds[alike, 0] = np.partition(values[alike], place, axis=-1)[:, place]
+    return scores.new_tensor(thresholds)

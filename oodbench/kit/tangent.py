@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.coding import class_signs_array
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -131,11 +133,10 @@ class TangentModel:
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The squared loss. [row]"""
         outputs = self.outputs(x)
-        if not self.classification:
-            targets = y[:, None]
+        if self.classification:  # in the memory order of the outputs, which decides the order of the sums below
+            targets = np.ascontiguousarray(class_signs_array(y, outputs.shape[1], np.float64).T)
         else:
-            classes = np.arange(outputs.shape[1]) if outputs.shape[1] > 1 else 1
-            targets = np.where(y[:, None] == classes, 1.0, -1.0)
+            targets = y[:, None]
         losses: NDArray[np.float64] = np.square(outputs - targets).mean(1)
         return losses
 

@@ -1,1 +1,1 @@
-"""A suite run again, and held against what it came to before: `oodbench nightly`."""
+"""A suite run again and compared with its baseline: `oodbench nightly`."""

@@ -1,4 +1,4 @@
-"""What a suite came to one night, as files that the next night is held against."""
+"""The results of a suite on one night, as files that later nights are compared with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oodbench.board.cells import ENDING, Scores, read_cells, scores_of
+from oodbench.board.cells import ENDING, MethodScores, read_cells, scores_of
 from oodbench.errors import UserError
 from oodbench.nightly.machine import Machine
 
@@ -35,17 +35,17 @@ class Night:
     machine: Machine
     speed: Mapping[str, float]  # method -> CPU time, in units of the reference
     studies: Sequence[StudyState]
-    scores: Sequence[Scores] = field(repr=False)
+    scores: Sequence[MethodScores] = field(repr=False)
     speed_faults: Mapping[str, str] = field(default_factory=dict)  # method -> why there is no speed
     files: Sequence[str] = ()  # in its folder, without nightly.json
 
 
 def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], faults: Mapping[str, str]) -> Night:
-    boards = [board for one in result.boards for board in one.leaderboards]
-    records = [record for one in result.boards for record in one.records]
+    boards = [leaderboard for board in result.boards for leaderboard in board.leaderboards]
+    made = [study.record.provenance for board in result.boards for study in board.studies]
     return Night(
-        date=max((record.concluded for record in records), default=""),
-        git_commit=next((record.git_commit for record in records), ""),
+        date=max((each.day for each in made), default=""),
+        git_commit=next((each.git_commit for each in made), ""),
         machine=machine,
         speed=dict(speed),
         studies=[
@@ -59,7 +59,7 @@ def night_of(result: SuiteResult, machine: Machine, speed: Mapping[str, float], 
 
 
 def write_night(folder: Path, night: Night, result: SuiteResult, earlier: Sequence[str] = ()) -> None:
-    """The boards, their page, and the rest of what is compared; files of an earlier night that are no more go."""
+    """The boards, their page, and the rest of what is compared; files only of an earlier night are deleted."""
     names = [path.relative_to(folder).as_posix() for path in result.write(folder)]
     for name in set(earlier) - set(names):
         (folder / name).unlink(missing_ok=True)
@@ -85,12 +85,12 @@ def read_night(folder: Path) -> Night:
         date, commit, files = content["date"], content["git_commit"], content["files"]
     except OSError as error:
         raise UserError(
-            f"{path} cannot be read: {error.strerror}.\nA first run with --accept makes the baseline in {folder}."
+            f"{path} cannot be read: {error.strerror}.\nA first run with --accept writes the baseline into {folder}."
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path} is no baseline that oodbench wrote: {type(error).__name__}: {error}.\n"
-            "A run with --accept writes it anew."
+            f"{path} is not a baseline that oodbench wrote: {type(error).__name__}: {error}.\n"
+            "A run with --accept writes a new one."
         ) from None
     scores = read_cells(folder / file for file in files if file.endswith(ENDING))
     return Night(date, commit, machine, speed, studies, scores, faults, files)

@@ -1,8 +1,8 @@
-"""A night held against its baseline: what has to be looked at, and why.
+"""A night compared with its baseline: what needs attention, and why.
 
-On the machine of the baseline every number must be the same, to the last bit; what is not the same is a finding, worse
-or not. On another machine rounding differs, and the statistics of `oodbench compare` decide, on differences that are
-no rounding. Speed is compared as ratios on both.
+On the machine of the baseline every number must be the same, to the last bit; any difference is a finding, worse
+or not. On another machine rounding differs, and the statistics of `oodbench compare` decide, on differences beyond
+rounding. Speed is compared as ratios on both.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.board.comparison import Compared, Comparison, compare_all
 from oodbench.board.statistics import fewest_units
 from oodbench.nightly.baseline import Night, StudyState
+from oodbench.report.text import count_text, interval_text
 
 SLOWER = 1.5  # times the ratio of the baseline; docs/nightly.md has the spread that was measured
 RELEVANT = 1e-3  # of the mean error; in float32, rounding that another machine does otherwise can become consistent
@@ -67,7 +68,7 @@ class Judgement:
             "differs_in": self.elsewhere,
             "notices": self.notices,
             "comparison": self.comparison.as_dict(),
-            "speed": [asdict(one) | {"times": one.times} for one in self.speed],
+            "speed": [asdict(speed) | {"times": speed.times} for speed in self.speed],
             "baseline": {"date": self.before.date, "git_commit": self.before.git_commit},
             "machine": asdict(self.now.machine),
         }
@@ -77,7 +78,7 @@ def judge(before: Night, now: Night, accept: str) -> Judgement:
     """`accept` is the command that makes the night the new baseline."""
     elsewhere = before.machine.differences(now.machine)
     comparison = compare_all(before.scores, now.scores)
-    remedy = f"If it is meant, `{accept}` makes it the baseline."
+    remedy = f"If this is intended, `{accept}` makes it the baseline."
     names = list(dict.fromkeys([*before.speed, *now.speed, *now.speed_faults]))
     speed = [SpeedCompared(name, before.speed.get(name), now.speed.get(name)) for name in names]
     findings = [
@@ -91,8 +92,8 @@ def judge(before: Night, now: Night, accept: str) -> Judgement:
 def _in_numbers(
     comparison: Comparison, before: Night, now: Night, same_machine: bool, remedy: str
 ) -> Iterator[Finding]:
-    found = {(one.dataset_id, one.method): one for one in now.studies}
-    tables = [{(one.dataset_id, one.method): one for one in night.scores} for night in (before, now)]
+    studies = {(study.dataset_id, study.method): study for study in now.studies}
+    tables = [{(scores.dataset_id, scores.method): scores for scores in night.scores} for night in (before, now)]
     for row in comparison.rows:
         key = row.dataset_id, row.method
         where = f"{row.method} on {row.dataset_id}"
@@ -101,66 +102,66 @@ def _in_numbers(
         elif row.verdict == "not comparable":
             yield Finding("not comparable", where, f"cannot be compared: {row.reason}", remedy)
         elif row.verdict == "only in A":
-            if key not in found:
-                yield Finding("missing", where, "is in the baseline, and was not run", remedy)
+            if key not in studies:
+                yield Finding("missing", where, "is in the baseline but was not run", remedy)
         elif row.verdict in ("only in B", "failed in A"):
-            if not found[key].failure:
-                yield Finding("new", where, "has no result in the baseline: nothing watches over it", remedy)
+            if not studies[key].failure:
+                yield Finding("new", where, "has no result in the baseline to compare with", remedy)
         elif same_machine and row.a is not None:
-            differing, cells = _differing(*(one[key] for one in tables))
+            differing, cells = _differing(*(table[key] for table in tables))
             if differing:
-                what = f"has {differing} of {cells} scores that are not the same, on the machine of the baseline"
+                what = f"differs from the baseline in {differing} of {cells} scores, on the same machine"
                 yield Finding("changed", where, what, f"It has {_change(row)}. {remedy}")
 
 
 def _in_trainings(before: Night, now: Night, remedy: str) -> Iterator[Finding]:
-    known = {(one.dataset_id, one.method): one for one in before.studies}
+    earlier_studies = {(study.dataset_id, study.method): study for study in before.studies}
     for study in now.studies:
         where = f"{study.method} on {study.dataset_id}"
-        earlier = known.get((study.dataset_id, study.method), StudyState(study.dataset_id, study.method, 0))
+        earlier = earlier_studies.get((study.dataset_id, study.method), StudyState(study.dataset_id, study.method, 0))
         if study.failure and not earlier.failure:
             yield Finding("failed", where, "has no result", f"{_one_line(study.failure)} {remedy}")
         elif study.failed_trainings > earlier.failed_trainings:
-            what = f"has {study.failed_trainings} trainings that failed, {earlier.failed_trainings} in the baseline"
+            failed = count_text(study.failed_trainings, "failed training")
+            what = f"has {failed}, {earlier.failed_trainings} in the baseline"
             yield Finding(
-                "failed trainings", where, what, f"The record has the reasons, and --directory DIR keeps it. {remedy}"
+                "failed trainings", where, what, f"The record has the reasons; --directory DIR keeps it. {remedy}"
             )
 
 
 def _in_speed(speed: Sequence[SpeedCompared], now: Night, remedy: str) -> Iterator[Finding]:
-    for one in speed:
-        if one.slower and one.times is not None:
-            what = f"takes {one.times:.2f} times the CPU time of the baseline"
-            more = f"{one.now:.2f} times the reference work, {one.before:.2f} in the baseline; {SLOWER} is let pass."
-            yield Finding("slower", one.method, what, f"{more} {remedy}")
-        elif one.before is not None and one.now is None and one.method in now.speed_faults:
-            yield Finding(
-                "no speed", one.method, "cannot be timed", f"{_one_line(now.speed_faults[one.method])} {remedy}"
-            )
+    for timed in speed:
+        method = timed.method
+        if timed.slower and timed.times is not None:
+            what = f"takes {timed.times:.2f} times the CPU time of the baseline"
+            more = f"{timed.now:.2f} times the reference work, {timed.before:.2f} in the baseline"
+            yield Finding("slower", method, what, f"{more}; up to a factor of {SLOWER} is allowed. {remedy}")
+        elif timed.before is not None and timed.now is None and method in now.speed_faults:
+            yield Finding("no speed", method, "cannot be timed", f"{_one_line(now.speed_faults[method])} {remedy}")
 
 
 def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
     notices = []
     if elsewhere:
-        notices.append(f"another machine than the baseline's ({'; '.join(elsewhere)}): only statistics decide")
-    units = {len(set(one.table["seed"])) for one in now.scores if one.table is not None}
+        notices.append(f"the machine is not the baseline's ({'; '.join(elsewhere)}): only statistical tests decide")
+    units = {len(set(scores.table["seed"])) for scores in now.scores if scores.table is not None}
     needed = fewest_units(len(now.scores))
     if units and min(units) < needed:
         notices.append(
-            f"{min(units)} seeds are too few: with {len(now.scores)} studies that all differ, as on another machine, "
-            f"it takes {needed} before one can be significantly worse"
+            f"{min(units)} seeds are too few: where all {len(now.scores)} studies differ, as on another machine, "
+            f"{needed} are needed before one can be significantly worse"
         )
     return notices
 
 
-def _differing(a: Scores, b: Scores) -> tuple[int, int]:
+def _differing(a: MethodScores, b: MethodScores) -> tuple[int, int]:
     """How many scores of seeds and environments differ in any bit, and of how many."""
     assert a.table is not None
     assert b.table is not None
-    one, other = (table.set_index(KEYS).sort_index() for table in (a.table, b.table))
-    if not one.index.equals(other.index) or set(one.columns) != set(other.columns):
-        return max(one.size, other.size), max(one.size, other.size)
-    return int((one != other[one.columns]).to_numpy().sum()), one.size
+    left, right = (table.set_index(KEYS).sort_index() for table in (a.table, b.table))
+    if not left.index.equals(right.index) or set(left.columns) != set(right.columns):
+        return max(left.size, right.size), max(left.size, right.size)
+    return int((left != right[left.columns]).to_numpy().sum()), left.size
 
 
 def _change(row: Compared) -> str:
@@ -178,7 +179,7 @@ def _relative(row: Compared) -> float:
 
 
 def _how_sure(row: Compared) -> str:
-    interval = f"95 % interval {row.interval[0]:+.3g} to {row.interval[1]:+.3g}, " if row.interval else ""
+    interval = f"95 % interval {interval_text(row.interval, '+.3g')}, " if row.interval else ""
     return f"Difference {row.difference:+.3g}, {interval}p = {row.p:.2g} over {row.units} seeds."
 
 

@@ -20,11 +20,11 @@ class Machine:
     python: str
     packages: Mapping[str, str]
 
-    def differences(self, other: Machine) -> list[str]:
+    def differences(self, later: Machine) -> list[str]:
         """In what they differ, so that the same bits cannot be expected."""
-        mine, others = ({**asdict(one), **one.packages} for one in (self, other))
-        names = [name for name in mine | others if name != "packages"]
-        return [f"{name} {mine.get(name)} → {others.get(name)}" for name in names if mine.get(name) != others.get(name)]
+        before, now = ({**asdict(machine), **machine.packages} for machine in (self, later))
+        names = [name for name in before | now if name != "packages"]
+        return [f"{name} {before.get(name)} → {now.get(name)}" for name in names if before.get(name) != now.get(name)]
 
 
 def this_machine() -> Machine:
@@ -42,7 +42,7 @@ def this_machine() -> Machine:
 def _cpu() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
-    except OSError:  # there is none but on Linux
+    except OSError:  # only Linux has it
         return platform.processor()
-    facts = {name.strip(): value.strip() for name, _, value in (one.partition(":") for one in lines)}
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return ", ".join(f"{name} {facts[name]}" for name in IDENTIFYING if name in facts).removeprefix("model name ")

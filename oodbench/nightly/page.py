@@ -1,4 +1,4 @@
-"""A night's judgement as a page that needs nothing else: findings first, then all that was compared."""
+"""The findings of a night as a self-contained page: findings first, then everything that was compared."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from oodbench.nightly.findings import SLOWER, Judgement
-from oodbench.report.page_data import NOT_SAID
 from oodbench.report.template import render_template
+from oodbench.report.text import ABSENT, count_text, interval_text, number_text
 
 FILE = "index.html"
+DIGITS = ".4g"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def render_report(title: str, judgement: Judgement) -> str:
     return render_template(
         "oodbench.nightly",
         "page.html.j2",
-        headline=f"{count} finding{'s' * (count != 1)}" if count else "Nothing to report",
+        headline=count_text(count, "finding") if count else "Nothing to report",
         title=title,
         before=judgement.before,
         now=judgement.now,
@@ -55,40 +56,44 @@ def render_report(title: str, judgement: Judgement) -> str:
 
 
 def _results(judgement: Judgement) -> ReportTable:
-    found, found_about = judgement.comparison, {finding.about for finding in judgement.findings}
+    comparison, marked = judgement.comparison, {finding.about for finding in judgement.findings}
     rows = [
         ReportRow(
             f"{row.method} on {row.dataset_id}",
             [
-                _number(row.a),
-                _number(row.b),
-                _number(row.difference, "+"),
-                f"{row.interval[0]:+.3g} to {row.interval[1]:+.3g}" if row.interval else NOT_SAID,
-                _number(row.p),
-                str(row.units or NOT_SAID),
+                number_text(row.a, DIGITS),
+                number_text(row.b, DIGITS),
+                number_text(row.difference, f"+{DIGITS}"),
+                interval_text(row.interval, "+.3g"),
+                number_text(row.p, DIGITS),
+                str(row.units or ABSENT),
                 f"{row.verdict}: {row.reason}" if row.reason else row.verdict,
             ],
-            f"{row.method} on {row.dataset_id}" in found_about,
+            f"{row.method} on {row.dataset_id}" in marked,
         )
-        for row in found.rows
+        for row in comparison.rows
     ]
-    titles = ["study", "baseline", "tonight", "difference", "95 % interval", "p", found.over, "verdict"]
+    titles = ["study", "baseline", "tonight", "difference", "95 % interval", "p", comparison.over, "verdict"]
     legend = (
-        "Mean error over the test environments. A: the baseline, B: tonight. p: Wilcoxon's signed ranks over "
-        f"{found.over}, adjusted by Holm over all that differ. Identical: but for rounding; on the machine of the "
-        "baseline every bit is compared besides."
+        "Mean error over the test environments. A: the baseline, B: tonight. p: Wilcoxon signed-rank test over "
+        f"{comparison.over}, Holm correction over all that differ. Identical: up to rounding; on the machine of the "
+        "baseline every bit is compared as well."
     )
     return ReportTable(titles, rows, legend)
 
 
 def _speed(judgement: Judgement) -> ReportTable:
     rows = [
-        ReportRow(one.method, [_number(one.before), _number(one.now), _number(one.times)], one.slower)
-        for one in judgement.speed
+        ReportRow(
+            speed.method,
+            [number_text(ratio, DIGITS) for ratio in (speed.before, speed.now, speed.times)],
+            speed.slower,
+        )
+        for speed in judgement.speed
     ]
     legend = (
-        "CPU time of training a small pack that never changes, in units of a fixed work in torch that ran just before "
-        f"and after it. Over {SLOWER} times the baseline is a finding."
+        "CPU time of training a small fixed pack, relative to a fixed amount of work in torch that ran just before and "
+        f"after it. More than {SLOWER} times the baseline is a finding."
     )
     return ReportTable(["method", "baseline", "tonight", "times"], rows, legend)
 
@@ -97,18 +102,14 @@ def _provenance(judgement: Judgement) -> ReportTable:
     sides = (judgement.before, judgement.now)
     facts: dict[str, list[str]] = {
         "date": [night.date for night in sides],
-        "git commit": [night.git_commit[:12] or NOT_SAID for night in sides],
+        "git commit": [night.git_commit[:12] or ABSENT for night in sides],
     }
     for name in ("system", "cpu", "instructions", "python"):
         facts[name] = [str(asdict(night.machine)[name]) for night in sides]
     for name in judgement.now.machine.packages:
-        facts[name] = [night.machine.packages.get(name, NOT_SAID) for night in sides]
+        facts[name] = [night.machine.packages.get(name, ABSENT) for night in sides]
     rows = [
         ReportRow(name, texts, texts[0] != texts[1] and name not in ("date", "git commit"))
         for name, texts in facts.items()
     ]
     return ReportTable(["", "baseline", "tonight"], rows)
-
-
-def _number(value: float | None, sign: str = "") -> str:
-    return NOT_SAID if value is None else f"{value:{sign}.4g}"

@@ -27,14 +27,14 @@ def run_night(
     try:
         result = run_suite(suite, directory=directory, address=address, fresh=True, device="cpu", progress=progress)
     except Interrupted:
-        raise Interrupted("stopped.\nA night is run as a whole: the same command starts anew.") from None
+        raise Interrupted("stopped.\nA nightly run cannot be continued: the same command starts it again.") from None
     methods = list(dict.fromkeys(part.method for part, _ in result.parts))
     progress.stage("measuring the speed of the methods")
     speed = measure(methods)
     ratios = dict(speed.ratios)
     for _ in range(AGAIN):
-        known = before.speed if before is not None else {}
-        slower = [name for name, ratio in ratios.items() if ratio > SLOWER * known.get(name, ratio)]
+        earlier = before.speed if before is not None else {}
+        slower = [name for name, ratio in ratios.items() if ratio > SLOWER * earlier.get(name, ratio)]
         if not slower:
             break
         progress.stage(f"measuring again: {', '.join(slower)}")

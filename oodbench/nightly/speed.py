@@ -50,11 +50,11 @@ def measure(methods: Sequence[str]) -> Speed:
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, timeout=LONGEST, check=True)
     except subprocess.TimeoutExpired:
-        raise WorkError(f"measuring speed took more than {LONGEST // 60} minutes.\nDoes a method hang?") from None
+        raise WorkError(f"measuring speed took more than {LONGEST // 60} minutes.\nA method may hang.") from None
     except subprocess.CalledProcessError as error:
-        raise WorkError(f"measuring speed ended with exit code {error.returncode}.\nWhat it said is above.") from None
-    found = json.loads(done.stdout)
-    return Speed(found["ratios"], found["faults"])
+        raise WorkError(f"measuring speed ended with exit code {error.returncode}.\nIts output is above.") from None
+    measured = json.loads(done.stdout)
+    return Speed(measured["ratios"], measured["faults"])
 
 
 def main(methods: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ def main(methods: Sequence[str]) -> None:
                 faults[name] = one_line(error)
         reference()
         rounds = [{name: _against(reference, work) for name, work in works.items()} for _ in range(ROUNDS)]
-    ratios = {name: float(np.median([one[name] for one in rounds])) for name in works}
+    ratios = {name: float(np.median([measured[name] for measured in rounds])) for name in works}
     print(json.dumps({"ratios": ratios, "faults": faults}))
 
 
@@ -127,8 +127,8 @@ def _reference() -> Callable[[], object]:
     ]
 
     def work() -> None:
-        layers = [one.clone().requires_grad_() for one in start]
-        squares = [torch.zeros_like(one) for one in start]
+        layers = [weights.clone().requires_grad_() for weights in start]
+        squares = [torch.zeros_like(weights) for weights in start]
         for _ in range(STEPS):
             loss = ((layers[1] @ (layers[0] @ x).relu()) - y).square().mean((1, 2)).sum()
             for layer, square, slope in zip(layers, squares, torch.autograd.grad(loss, layers), strict=True):

@@ -66,7 +66,7 @@ class Dataset(ABC):
 
     @property
     def file_hash(self) -> str:
-        """What the rows come from besides settings and code, such as the hash of a file: another, another study."""
+        """The hash of files that the rows come from, if any; a different hash makes a different study."""
         return ""
 
     @property
@@ -76,17 +76,17 @@ class Dataset(ABC):
 
     @property
     def variant(self) -> str:
-        """What keeps its results apart from those of other rows under the same settings: NAME@variant."""
+        """A suffix that separates results on other rows under the same settings: NAME@variant."""
         return ""
 
     @property
     def notice(self) -> str:
-        """What a reader of its results must know. It is shown with every one of them."""
+        """What a reader of its results must know. It is shown with all of them."""
         return ""
 
     @property
     def facts(self) -> Mapping[str, float | int]:
-        """What the dataset's author knows and may tell a method that `uses` it, such as alpha0."""
+        """What the author knows of the data and gives to methods that `uses` it, such as alpha0."""
         return {}
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Dataset(ABC):
 
     @abstractmethod
     def test(self, seed: int) -> Sequence[Environment]:
-        """What the chosen configuration is held against, once. In a search worker this raises."""
+        """What the chosen configuration is evaluated on, once. In a search worker this raises."""
 
     def rng(self, seed: int, part: str) -> np.random.Generator:
         """A generator for one part of the data; parts do not share a stream."""
@@ -118,15 +118,15 @@ def fault_in(
     if not environments:
         return f"there is no {part} environment"
     if not all(isinstance(environment, Environment) for environment in environments):
-        return f"{part} holds other things than oodbench.Environment"
+        return f"{part} must contain only oodbench.Environment objects"
     names = [environment.name for environment in environments]
     if len(set(names)) < len(names):
         return f"{part} environments share a name: {', '.join(names)}"
     widths = {environment.x.shape[1] for environment in environments} | ({features} if features else set())
     if len(widths) > 1:
-        return f"{part} environments have other numbers of features: {sorted(widths)}"
+        return f"{part} environments have different numbers of features: {sorted(widths)}"
     if dataset.columns is not None and len(dataset.columns) not in widths:
-        return f"there are {len(dataset.columns)} columns for {widths.pop()} features"
+        return f"there are {len(dataset.columns)} column names for {widths.pop()} features"
     if dataset.task != "classification":
         return None
     for environment in environments:

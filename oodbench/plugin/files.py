@@ -1,10 +1,12 @@
-"""Files that a dataset needs and that do not come with it: where they live, and what can be done with them."""
+"""Files that a dataset needs and that are not installed with it: where they are, and how they are fetched."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +14,7 @@ VARIABLE = "OODBENCH_DATA"
 
 
 def data_root() -> Path:
-    """The folder of all data files: what OODBENCH_DATA says, or the user's data folder of the platform."""
+    """The folder of all data files: OODBENCH_DATA, or the platform's data folder of the user."""
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE]).expanduser().absolute()
     from platformdirs import user_data_path
@@ -20,9 +22,29 @@ def data_root() -> Path:
     return user_data_path("oodbench", appauthor=False)
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file, for its owner alone, that takes the place of `path` when it is whole; otherwise it is deleted.
+
+    Examples:
+        >>> with replacing(folder / "registry.json") as temporary:
+        ...     temporary.write_text("{}")
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("r+b") as file:
+            os.fsync(file.fileno())  # a name must not appear before its contents
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)  # of a full disk, give back what was taken
+
+
 @dataclass(frozen=True)
 class Holding:
-    """A file as it is there, or as it should be."""
+    """A data file: present and whole, or with a fault."""
 
     name: str
     facts: Mapping[str, str | int] = field(default_factory=dict)
@@ -31,16 +53,16 @@ class Holding:
 
 
 class Transfer:
-    """What a fetch tells about its progress. This one is silent; the command line has one that draws."""
+    """How a fetch reports its progress. This class is silent; the command line draws a bar."""
 
     def begin(self, files: int) -> None:
-        """So many files are going to be fetched."""
+        """This many files will be fetched."""
 
     def expect(self, name: str, size: int, there: int) -> None:
-        """The file has so many bytes, some of them there from an earlier try."""
+        """The file has `size` bytes, of which `there` are left from an earlier try."""
 
     def advance(self, name: str, size: int) -> None:
-        """So many more bytes of the file have come."""
+        """This many more bytes of the file have arrived."""
 
     def note(self, text: str) -> None:
         """Something the user should know: a retry, another mirror."""
@@ -49,7 +71,7 @@ class Transfer:
         """The file is whole and in its place."""
 
     def end(self) -> None:
-        """No more files come, however it ended."""
+        """The fetch has ended, successfully or not."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +90,12 @@ class DataFiles(ABC):
 
     @abstractmethod
     def fetch(self, which: Mapping[str, str], sources: Sources, transfer: Transfer) -> list[Holding]:
-        """Get the files that `which` describes, such as {"year": "2018"}; those that are there and whole stay."""
+        """Get the files that `which` describes, such as {"year": "2018"}; files that are present and whole are kept."""
 
     @abstractmethod
     def inventory(self) -> list[Holding]:
-        """What is there, by the records."""
+        """The files that are present, according to the registry."""
 
     @abstractmethod
     def verify(self) -> list[Holding]:
-        """What is there, each file read again and compared with what was recorded when it came."""
+        """The files that are present, each read again and compared with what was recorded when it was fetched."""

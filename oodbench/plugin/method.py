@@ -1,4 +1,4 @@
-"""Methods: a search space, what the method must be told, and how training rows become predictors."""
+"""Methods: a search space, the information a method needs, and how training rows become predictors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from oodbench.engine.trainer import Trainer
 
 INFORMATION = frozenset({"environments"})
-"""What a method may need. Test data is not among it, whatever the name."""
+"""What a method may need. Test data is never part of it."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings of a method that belong together, used as METHOD:PRESET. What the user sets wins over them.
+    """Settings of a method that belong together, used as METHOD:PRESET. The user's settings override them.
 
     Examples:
         >>> presets = {"released": Preset("The authors' code.", fix={"penalty": 10.0}, recipe={"steps": 300})}
@@ -52,7 +52,7 @@ class Method:
     needs: ClassVar[set[str] | frozenset[str]] = frozenset()
     """Information without which it cannot train: {"environments"}."""
     uses: ClassVar[set[str] | frozenset[str]] = frozenset()
-    """Hyper-parameters it takes from the dataset's facts where those tell them, rather than search."""
+    """Hyper-parameters it takes from the dataset's facts, where there are such facts, instead of searching them."""
     tasks: ClassVar[tuple[Task, ...]] = ("regression", "classification")
     """What it can do."""
     space: ClassVar[Mapping[str, Dimension]] = {}
@@ -68,11 +68,11 @@ class Method:
         """Raise InvalidSetting if it cannot train on such rows with the hyper-parameters that are not searched."""
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
-        """Train once, with all chance from `seed`."""
+        """Train once, with all randomness from `seed`."""
         raise NotImplementedError(f"{type(self).__name__} defines neither fit nor fit_pack")
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        """The one door for the harness: a predictor per trial, from the training rows of every seed.
+        """What the harness calls: a predictor per trial, from the training rows of every seed.
 
         A method in several stages overrides this; what `trainer` trains is counted in the ledger.
         """
@@ -104,14 +104,14 @@ class LossMethod(Method):
     }
     """Hyper-parameters of all loss methods."""
     gate_noise: ClassVar[float] = 0.0
-    """Above 0, each feature passes a stochastic gate of so much noise, trained along: `rows.gates`."""
+    """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         """What a gradient step makes smaller: one number per trial, [trial]."""
         raise NotImplementedError(f"{type(self).__name__} does not define loss")
 
     def explores_at(self, step: int, hp: Hparams) -> bool:
-        """Whether `explore` is asked before this step."""
+        """Whether `explore` is called before this step."""
         return False
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:

@@ -1,7 +1,7 @@
 """Plug-ins, found through the entry-point groups `oodbench.methods` and `oodbench.datasets`.
 
-A plug-in is loaded when it is asked for. One that cannot be used stays in the list, with the reason, and stops
-nobody else.
+A plug-in is loaded when it is asked for. A broken plug-in stays in the list, with the reason, and does not
+affect others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def names_own_first(kind: Kind) -> list[str]:
-    """In an order in which other people's plug-ins change no place of ours."""
+    """The built-in plug-ins first, so that installing others does not move them."""
     own = {point.name for point in entry_points(group=f"oodbench.{kind}s") if _distribution(point) == "oodbench"}
     return sorted(names(kind), key=lambda name: (name not in own, name))
 
@@ -104,21 +104,26 @@ def _method_fault(cls: type[Any]) -> str | None:
         return f"{name} defines neither fit nor fit_pack"
     beyond = set(cls.needs) - INFORMATION
     if beyond:
-        return f"{name} needs {', '.join(sorted(beyond))}, but a method can be told only {', '.join(INFORMATION)}"
-    if not isinstance(cls.space, Mapping) or not isinstance(cls.presets, Mapping):
-        return f"{name}.space and {name}.presets must be dictionaries"
+        return f"{name} needs {', '.join(sorted(beyond))}, but a method can need only {', '.join(INFORMATION)}"
     if not cls.tasks or not set(cls.tasks) <= set(TASKS):
         return f"{name}.tasks must be some of {', '.join(TASKS)}"
+    return _space_fault(cls)
+
+
+def _space_fault(cls: type[Method]) -> str | None:
+    name = cls.__name__
+    if not isinstance(cls.space, Mapping) or not isinstance(cls.presets, Mapping):
+        return f"{name}.space and {name}.presets must be dictionaries"
     for key, dimension in cls.space.items():
         if not (isinstance(key, str) and key.isidentifier()) or not isinstance(dimension, Dimension):
             return f"{name}.space[{key!r}] is not a name with a dimension such as oodbench.Uniform"
     try:
         space = cls().search_space()
     except TypeError as error:
-        return f"{name}() cannot be made without arguments: {error}"
+        return f"{name}() cannot be created without arguments: {error}"
     unknown = set(cls.uses) - set(space)
     if unknown:
-        return f"{name} uses {', '.join(sorted(unknown))}, which its search space does not have"
+        return f"{name} uses {', '.join(sorted(unknown))}, which is not in its search space"
     return next(filter(None, (_preset_fault(name, key, preset, space) for key, preset in cls.presets.items())), None)
 
 

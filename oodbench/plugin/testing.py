@@ -65,25 +65,25 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
         name = distribution(package).name
     except (PackageNotFoundError, ValueError):  # no name at all is a ValueError
         raise UserError(f"no distribution {package!r} is installed.\nInstall it first: pip install -e PATH.") from None
-    found = [
+    plugins = [
         load(kind, point.name)
         for kind in ("method", "dataset")
         for point in entry_points(group=f"oodbench.{kind}s")
         if point.dist is not None and point.dist.name == name
     ]
-    if not found:
+    if not plugins:
         raise UserError(
             f"{package!r} has no entry points in oodbench.methods or oodbench.datasets.\n"
             "Add them to its pyproject.toml; `oodbench new method NAME` shows how."
         )
-    for plugin in found:
+    for plugin in plugins:
         if plugin.cls is None:
             yield plugin, "can be loaded", plugin.broken
             continue
         checks = method_checks(plugin.cls) if plugin.kind == "method" else dataset_checks(plugin.cls)
         for title, check in checks:
             try:
-                with contextlib.redirect_stdout(sys.stderr):  # standard output is for what was found
+                with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
                     check()
             except AssertionError as error:
                 yield plugin, title, " ".join(str(error).split())
@@ -93,60 +93,68 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
                 yield plugin, title, None
 
 
-def method_checks(cls: type[Method]) -> list[Check]:
-    def interface() -> None:
-        fault = fault_of("method", cls)
+class _MethodChecks:
+    """What is asked of a method; each raises AssertionError with the reason."""
+
+    def __init__(self, cls: type[Method]) -> None:
+        self.cls = cls
+
+    def interface(self) -> None:
+        fault = fault_of("method", self.cls)
         assert fault is None, fault
 
-    def trains(task: Task, classes: int) -> None:
-        train, validation = _problem(task, classes, labelled="environments" in cls.needs)
-        for trial, predictor in zip(_trials(cls), _fit(cls, train, _trials(cls)), strict=True):
+    def trains(self, task: Task, classes: int) -> None:
+        train, validation = _problem(task, classes, labelled="environments" in self.cls.needs)
+        for trial, predictor in zip(_trials(self.cls), _fit(self.cls, train, _trials(self.cls)), strict=True):
             values = score(predictor, validation, task, classes)
             assert np.isfinite(values["error"]), f"the error is {values['error']} with {dict(trial.hparams)}"
 
-    def repeats() -> None:
-        train, validation = _problem(*_first_task(cls), labelled="environments" in cls.needs)
-        once, again = (_fit(cls, train, _trials(cls)[:1])[0].predict(validation.x) for _ in range(2))
+    def repeats(self) -> None:
+        train, validation = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
+        once, again = (_fit(self.cls, train, _trials(self.cls)[:1])[0].predict(validation.x) for _ in range(2))
         assert np.array_equal(once, again), "the same trial trained twice gives different predictions: use the seed"
 
-    def alone_or_packed() -> None:
-        train, validation = _problem(*_first_task(cls), labelled="environments" in cls.needs)
-        trials = _trials(cls)
-        packed = _fit(cls, train, trials)
+    def alone_or_packed(self) -> None:
+        train, validation = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
+        trials = _trials(self.cls)
+        packed = _fit(self.cls, train, trials)
         for trial, predictor in zip(trials, packed, strict=True):
-            alone = _fit(cls, train, [trial])[0].predict(validation.x)
+            alone = _fit(self.cls, train, [trial])[0].predict(validation.x)
             gap = _distance(alone, predictor.predict(validation.x))
             assert gap < TOLERANCE, (
                 f"trial {trial.configuration} alone and in a pack differ by {gap:.2g} of their spread"
             )
 
-    def leaves_rows_alone() -> None:
-        train, _ = _problem(*_first_task(cls), labelled="environments" in cls.needs)
+    def leaves_rows_alone(self) -> None:
+        train, _ = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
         before = {seed: (rows.x.copy(), rows.y.copy()) for seed, rows in train.items()}
-        _fit(cls, train, _trials(cls)[:1])
+        _fit(self.cls, train, _trials(self.cls)[:1])
         for seed, rows in train.items():
             same = np.array_equal(before[seed][0], rows.x) and np.array_equal(before[seed][1], rows.y)
             assert same, "the training rows were changed"
 
-    def travels() -> None:
-        train, validation = _problem(*_first_task(cls), labelled="environments" in cls.needs)
-        predictor = _fit(cls, train, _trials(cls)[:1])[0]
+    def travels(self) -> None:
+        train, validation = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
+        predictor = _fit(self.cls, train, _trials(self.cls)[:1])[0]
         copy = pickle.loads(pickle.dumps(predictor))
         same = np.array_equal(copy.predict(validation.x), predictor.predict(validation.x))
-        assert same, "the predictor gives other values after pickling"
+        assert same, "the predictor gives different values after pickling"
 
-    checks: list[Check] = [("satisfies the interface", interface)]
+
+def method_checks(cls: type[Method]) -> list[Check]:
+    of_method = _MethodChecks(cls)
+    checks: list[Check] = [("satisfies the interface", of_method.interface)]
     if "regression" in cls.tasks:
-        checks.append(("trains a regression", lambda: trains("regression", 2)))
+        checks.append(("trains a regression", lambda: of_method.trains("regression", 2)))
     if "classification" in cls.tasks:
-        checks.append(("trains on two classes", lambda: trains("classification", 2)))
-        checks.append(("trains on three classes", lambda: trains("classification", 3)))
+        checks.append(("trains on two classes", lambda: of_method.trains("classification", 2)))
+        checks.append(("trains on three classes", lambda: of_method.trains("classification", 3)))
     return [
         *checks,
-        ("gives the same result for the same seed", repeats),
-        ("gives the same result alone or in a pack", alone_or_packed),
-        ("does not change the training rows", leaves_rows_alone),
-        ("returns predictors that can be sent between machines", travels),
+        ("gives the same result for the same seed", of_method.repeats),
+        ("gives the same result alone or in a pack", of_method.alone_or_packed),
+        ("does not change the training rows", of_method.leaves_rows_alone),
+        ("returns predictors that can be sent between machines", of_method.travels),
     ]
 
 
@@ -167,30 +175,32 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
         assert fault is None, fault
 
     def has_fitting_environments() -> None:
-        found = parts()
-        for part, environments in found.items():
-            like = found["train"][0].x.shape[1] if found["train"] and part != "train" else None
+        made = parts()
+        for part, environments in made.items():
+            like = made["train"][0].x.shape[1] if made["train"] and part != "train" else None
             fault = fault_in(part, environments, make(), like)
             assert fault is None, fault
 
     def repeats() -> None:
         for part, environments in parts(0).items():
             assert fingerprint(environments) == fingerprint(parts(0)[part]), f"{part} differs for the same seed"
-        train, other = fingerprint(parts(0)["train"]), fingerprint(parts(1)["train"])
-        assert train != other, "train is the same for different seeds"
+        first, second = fingerprint(parts(0)["train"]), fingerprint(parts(1)["train"])
+        assert first != second, "train is the same for different seeds"
 
     def keeps_test_rows_apart() -> None:
         by_part = {
-            part: {row.tobytes() for one in environments for row in np.column_stack([one.x, one.y])}
+            part: {
+                row.tobytes() for environment in environments for row in np.column_stack([environment.x, environment.y])
+            }
             for part, environments in parts().items()
         }
         for part in ("train", "validation"):
             common = len(by_part["test"] & by_part[part])  # in discrete data some rows are equal by chance
-            assert common <= len(by_part["test"]) // 5, f"{common} test rows are {part} rows too"
+            assert common <= len(by_part["test"]) // 5, f"{common} test rows are also {part} rows"
 
     return [
         ("satisfies the interface", interface),
-        ("has environments to train, validate and test on that fit together", has_fitting_environments),
+        ("has consistent training, validation and test environments", has_fitting_environments),
         ("gives the same data for the same seed", repeats),
         ("keeps test rows out of training and validation", keeps_test_rows_apart),
     ]

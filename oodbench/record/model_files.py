@@ -20,22 +20,13 @@ from numpy.typing import NDArray
 
 from oodbench.engine.data import Task
 from oodbench.engine.fitted import FittedModel
-from oodbench.engine.models import FAMILIES
 from oodbench.engine.predictor import Storable
 from oodbench.kit.tangent import TangentModel
+from oodbench.study.models import LOADABLE, is_loadable
 
 ARRAYS = "model.safetensors"
-LOADABLE: dict[str, type[FittedModel] | type[TangentModel]] = {
-    **dict.fromkeys(FAMILIES, FittedModel),
-    "tangent": TangentModel,
-}
 REQUIRED = ("oodbench", "mlflow", "numpy", "safetensors")
 _version = functools.cache(version)  # a study has a model per seed
-
-
-def is_loadable(model: Storable) -> bool:
-    """Whether MLflow can load it: a plug-in's own kind of model is kept as arrays alone, which only it can use."""
-    return model.about().get("family") in LOADABLE
 
 
 def write_model(model: Storable, folder: Path, task: Task, columns: tuple[str, ...] | None, features: int) -> None:

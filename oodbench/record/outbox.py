@@ -1,4 +1,4 @@
-"""Concluded studies on their way to the record: each a folder with all that the record will say, written at once.
+"""Concluded studies on their way to the record: each a folder with all that the record will have, written at once.
 
 A study goes from its packs into the outbox, and from there into the record. Each step is repeated until it is done:
 what a killed driver or a server that was away interrupted, the next run or `oodbench sync` completes.
@@ -6,31 +6,24 @@ what a killed driver or a server that was away interrupted, the next run or `ood
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import shutil
-import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import asdict
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from oodbench.record.entries import (
-    configuration_metrics,
-    search_series,
-    study_metrics,
-    study_params,
-    study_tags,
-    write_artifacts,
-)
-from oodbench.record.inputs import data_inputs
-from oodbench.record.notes import NOTE, configuration_name, experiment_tags, study_note
-from oodbench.record.parcel import DataInput, Entry, Parcel
+from oodbench.errors import Notice
+from oodbench.record.artifacts import write_artifacts
+from oodbench.record.parcel import SLIP_FILE, Parcel, artifacts_in, read_parcel
 from oodbench.study.directory import study_folder
+from oodbench.study.document import Damaged, OtherSchema, write_document
 from oodbench.study.outcome import Outcome
 
-CONTENTS = "parcel.json"
+
+def _give_notice(id: str, reason: str) -> None:
+    warnings.warn(f"parcel {id} is left out: {reason}", Notice, stacklevel=3)
 
 
 class Outbox:
@@ -39,19 +32,19 @@ class Outbox:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.folder = directory / "outbox"
+        self.damaged = directory / "damaged"  # what was set aside
 
     def put(self, outcome: Outcome, destination: str, fresh: bool) -> Parcel:
         """All of it on disk, or nothing."""
-        study = outcome.study
-        id = f"{study.study_id}-{uuid.uuid4().hex[:8]}"
-        partial = study_folder(self.directory, study.study_id) / "parcel"
+        study_id = outcome.record.study_id
+        id = f"{study_id}-{uuid.uuid4().hex[:8]}"
+        partial = study_folder(self.directory, study_id) / "parcel"
         shutil.rmtree(partial, ignore_errors=True)
-        parcel = _describe(outcome, id, destination, fresh, self.folder / id)
+        parcel = Parcel(id, destination, fresh, outcome.record, outcome.results, self.folder / id)
         try:
-            (partial / "artifacts").mkdir(parents=True)
-            write_artifacts(outcome, partial / "artifacts")
-            contents = {key: value for key, value in asdict(parcel).items() if key != "folder"}
-            (partial / CONTENTS).write_text(json.dumps(contents))
+            artifacts_in(partial).mkdir(parents=True)
+            write_artifacts(outcome, artifacts_in(partial))
+            (partial / SLIP_FILE).write_bytes(write_document(parcel.slip))
             _settle(partial)
             self.folder.mkdir(exist_ok=True)
             partial.rename(parcel.folder)
@@ -60,72 +53,39 @@ class Outbox:
             raise
         return parcel
 
-    def parcels(self) -> list[Parcel]:
-        """The oldest first."""
-        found = [_read(path.parent) for path in self.folder.glob(f"*/{CONTENTS}")]
-        return sorted((parcel for parcel in found if parcel), key=lambda parcel: (parcel.concluded, parcel.id))
+    def parcels(self, leave_out: Callable[[str, str], None] = _give_notice) -> list[Parcel]:
+        """The oldest first. `leave_out` is told the name of one that cannot be read, and the reason.
+
+        A damaged one is set aside; one that another version of oodbench wrote stays for that version.
+        """
+        parcels = []
+        for folder in sorted(self.folder.iterdir()) if self.folder.is_dir() else []:
+            try:
+                parcels.append(read_parcel(folder))
+            except OtherSchema as error:
+                leave_out(folder.name, f"another version of oodbench wrote it: {error}.\n"
+                          f"Deliver it with `oodbench sync` of that version, or remove {folder}.")  # fmt: skip
+            except (Damaged, OSError) as error:
+                if folder.is_dir():  # otherwise another driver delivered it just now
+                    leave_out(folder.name, self._set_aside(folder, str(error)))
+        return sorted(parcels, key=lambda parcel: (parcel.concluded, parcel.id))
 
     def remove(self, parcel: Parcel) -> None:
         """With what is left of the study's packs."""
-        aside = study_folder(self.directory, parcel.study)
+        aside = study_folder(self.directory, parcel.study_id)
         aside.mkdir(parents=True, exist_ok=True)
         parcel.folder.rename(aside / parcel.id)  # from here on it is no parcel, even if we are killed
         shutil.rmtree(aside, ignore_errors=True)
 
-
-def _describe(outcome: Outcome, id: str, destination: str, fresh: bool, folder: Path) -> Parcel:
-    study = outcome.study
-    chosen = outcome.selection.configuration if outcome.selection else None
-    metrics = study_metrics(outcome)
-    tags = {"oodbench.kind": "study", "oodbench.study": study.study_id, "oodbench.parcel": id}
-    return Parcel(
-        id=id,
-        study=study.study_id,
-        label=study.label,
-        dataset_id=study.dataset_id,
-        destination=destination,
-        fresh=fresh,
-        started=int(outcome.started * 1000),
-        concluded=int(time.time() * 1000),
-        error=outcome.error or "",
-        experiment_tags=experiment_tags(study),
-        parent=Entry(
-            study.label,
-            "FAILED" if outcome.error else "FINISHED",
-            metrics,
-            _text(study_params(outcome)),
-            tags | _text(study_tags(outcome)) | {NOTE: study_note(outcome, metrics)},
-        ),
-        children=[
-            Entry(
-                configuration_name(study, index, index == chosen),
-                "FAILED" if scores["failed_trainings"] else "FINISHED",
-                scores,
-                _text(hparams),
-            )
-            for index, (hparams, scores) in enumerate(
-                zip(study.configurations, configuration_metrics(outcome), strict=True)
-            )
-        ],
-        folder=folder,
-        series=search_series(outcome),
-        inputs=data_inputs(outcome),
-    )
-
-
-def _text(values: dict[str, Any]) -> dict[str, str]:
-    return {key: str(value) for key, value in values.items()}
-
-
-def _read(folder: Path) -> Parcel | None:
-    try:
-        contents = json.loads((folder / CONTENTS).read_text())
-    except FileNotFoundError:  # delivered by another driver just now
-        return None
-    parent, children = Entry(**contents.pop("parent")), [Entry(**child) for child in contents.pop("children")]
-    inputs = [DataInput(**one) for one in contents.pop("inputs")]
-    series = {name: [(step, value) for step, value in points] for name, points in contents.pop("series").items()}
-    return Parcel(**contents, parent=parent, children=children, inputs=inputs, series=series, folder=folder)
+    def _set_aside(self, folder: Path, reason: str) -> str:
+        """Out of the way of others, with the reason beside it."""
+        where = self.damaged / folder.name
+        with contextlib.suppress(OSError):  # it stays where it is, and is left out the next time, too
+            self.damaged.mkdir(exist_ok=True)
+            folder.rename(where)
+            (where / "reason.txt").write_text(reason + "\n")
+        where = where if where.is_dir() else folder
+        return f"it is damaged: {reason}.\nIt is kept in {where}; the command of its study runs the study again."
 
 
 def _settle(folder: Path) -> None:

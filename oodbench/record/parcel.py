@@ -1,57 +1,89 @@
-"""A concluded study as the record will say it: runs, their metrics, parameters and tags, and where the files are."""
+"""A concluded study on its way to the record: a folder with its files, and a slip that says where it goes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oodbench.study.document import Damaged, read_document
+from oodbench.study.record import RESULTS_FILE, STUDY_FILE, StudyRecord, parse_record, read_results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+SLIP_FILE = "parcel.json"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What a run of the record says."""
+class Slip:
+    """What parcel.json says."""
 
-    name: str
-    status: str  # FINISHED or FAILED
-    metrics: dict[str, float]
-    params: dict[str, str]
-    tags: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class DataInput:
-    """Data that a study used, as MLflow describes a dataset."""
-
-    name: str
-    digest: str
-    context: str  # training, validation or test
-    schema: str  # JSON; empty where columns have no names
-    profile: str  # JSON
+    schema: int
+    id: str  # tells this conclusion from every other, also from another of the same study
+    destination: str  # the record it is for, without credentials; empty for the embedded one
+    fresh: bool  # whether it is wanted beside an equal study in the record
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parcel:
     """A concluded study, ready to be recorded."""
 
-    id: str  # tells this conclusion from every other, also from another of the same study
-    study: str  # its identity
-    label: str
-    dataset_id: str
-    destination: str  # the record it is for, without credentials; empty for the embedded one
-    fresh: bool  # whether it is wanted beside an equal study in the record
-    started: int  # milliseconds since the epoch
-    concluded: int
-    error: str
-    experiment_tags: dict[str, str]
-    parent: Entry
-    children: list[Entry]  # one per configuration
+    id: str
+    destination: str
+    fresh: bool
+    record: StudyRecord
+    results: pd.DataFrame
     folder: Path
-    series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)  # of the parent: metrics by step
-    inputs: list[DataInput] = field(default_factory=list)
 
     @property
-    def artifacts(self) -> Path:
-        return self.folder / "artifacts"
+    def slip(self) -> Slip:
+        return Slip(SCHEMA, self.id, self.destination, self.fresh)
+
+    @property
+    def study_id(self) -> str:
+        return self.record.study_id
 
     @property
     def title(self) -> str:
-        return f"{self.label} on {self.dataset_id}"
+        return self.record.title
+
+    @property
+    def artifacts(self) -> Path:
+        return artifacts_in(self.folder)
+
+    @property
+    def started(self) -> int:
+        """In milliseconds since the epoch, as MLflow counts."""
+        return int(self.record.provenance.started.timestamp() * 1000)
+
+    @property
+    def concluded(self) -> int:
+        return int(self.record.provenance.concluded.timestamp() * 1000)
+
+
+def artifacts_in(folder: Path) -> Path:
+    return folder / "artifacts"
+
+
+def read_parcel(folder: Path) -> Parcel:
+    """The parcel as it was put there. Raises `OtherSchema`, or `Damaged` with what is wrong."""
+    files = {
+        SLIP_FILE: folder / SLIP_FILE,
+        STUDY_FILE: artifacts_in(folder) / STUDY_FILE,
+        RESULTS_FILE: artifacts_in(folder) / RESULTS_FILE,
+    }
+    for name, path in files.items():
+        if not path.is_file():
+            raise Damaged(f"it has no {name}")
+    try:
+        name = SLIP_FILE
+        slip = read_document(Slip, files[SLIP_FILE].read_bytes(), SCHEMA)
+        name = STUDY_FILE
+        record = parse_record(files[STUDY_FILE].read_bytes())
+        name = RESULTS_FILE
+        results = read_results(files[RESULTS_FILE])
+    except Damaged as error:
+        raise Damaged(f"{name}: {error}") from None
+    return Parcel(slip.id, slip.destination, slip.fresh, record, results, folder)

@@ -6,17 +6,17 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from oodbench.board.cells import ENDING, Scores, parse_scores, scores_of
+from oodbench.board.cells import ENDING, MethodScores, parse_scores, scores_of
 from oodbench.board.leaderboard import compile_leaderboard
 from oodbench.errors import UserError
 from oodbench.record.tracking import Record
 
 
-def read_scores(source: str, open_record: Callable[[], Record]) -> list[Scores]:
+def read_scores(source: str, open_record: Callable[[], Record]) -> list[MethodScores]:
     """The scores that a source has: a file or folder, REVISION:PATH in git, a label or run id in the record."""
     path = Path(source)
     if path.exists():
-        files = _of_interest([str(one) for one in path.iterdir()]) if path.is_dir() else [source]
+        files = _of_interest([str(file) for file in path.iterdir()]) if path.is_dir() else [source]
         return _all({file: Path(file).read_bytes() for file in files}, source)
     revision, colon, inside = source.partition(":")
     if colon and revision and _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is not None:
@@ -49,25 +49,25 @@ def _of_interest(files: Iterable[str]) -> list[str]:
     return sorted(file for file in files if file.endswith((ENDING, ".json")))
 
 
-def _all(contents: Mapping[str, bytes], source: str) -> list[Scores]:
-    found = [scores for file, content in contents.items() for scores in parse_scores(file, content)]
-    if not any(one.table is not None for one in found):
+def _all(contents: Mapping[str, bytes], source: str) -> list[MethodScores]:
+    scores = [method for file, content in contents.items() for method in parse_scores(file, content)]
+    if not any(method.table is not None for method in scores):
         raise UserError(
             f"{source} has no results per seed and environment.\n"
             f"`oodbench leaderboard --format json` writes them, as do --cells FILE and `--suite NAME --output FOLDER`."
         )
-    return found
+    return scores
 
 
-def _recorded(record: Record, name: str) -> list[Scores]:
+def _recorded(record: Record, name: str) -> list[MethodScores]:
     """The newest studies with that label, on every dataset setting; or the one study whose run id begins so."""
-    found = [] if record.is_empty else record.labelled(name)
-    if not found:
+    studies = [] if record.is_empty else record.labelled(name)
+    if not studies:
         try:
-            found = [record.study(name)]
+            studies = [record.study(name)]
         except UserError:
             raise UserError(
                 f"{name!r} is no file or folder, no REVISION:PATH in git, and no label or run id in {record.address}.\n"
                 "`oodbench leaderboard DATASET --json` names labels and runs."
             ) from None
-    return scores_of(compile_leaderboard(dataset_id, [study]) for dataset_id, study in found)
+    return scores_of(compile_leaderboard(study.record.dataset_id, [study]) for study in studies)

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from oodbench.driver.progress import Progress
+from oodbench.report.text import count_text
 from oodbench.study.study import Study
 
 
@@ -36,13 +37,13 @@ class ConsoleProgress(Progress):
             )
         self.console.print(
             f"budget    {' to '.join(map(str, dict.fromkeys((trials[0], trials[-1]))))} trials × {first.budget.seeds} "
-            f"seeds a method, chosen by {first.selector}; "
+            f"seeds per method, selected by {first.selector}; "
             f"{sum(study.trainings for study in studies)} trainings on {first.setup.device}",
             highlight=False,
         )
         searches = 1 + max(study.budget.repeat for study in studies)
         if searches > 1:
-            self.console.print(f"repeats   {searches} searches, on the same data", highlight=False)
+            self.console.print(f"repeats   {searches} searches on the same data", highlight=False)
         self.console.print(f"record    {escape(record)}", highlight=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:
@@ -55,7 +56,7 @@ class ConsoleProgress(Progress):
         self.done, self.total = finished, trainings
         self.begun = time.monotonic()
         if finished:
-            self.console.print(f"[dim]{finished} trainings are there from an earlier run[/dim]")
+            self.console.print(f"[dim]{count_text(finished, 'training')} finished in an earlier run[/dim]")
         if self.console.is_terminal:
             self.bar = Bar(
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trainings"),
@@ -82,10 +83,14 @@ class ConsoleProgress(Progress):
             self.bar = None
 
     def finish(self) -> None:
-        rate = f"{self.trained / max(self.searching, 1e-9):.1f} a second"
-        trained = f"{self.trained} trainings in {_duration(self.searching)}, {rate}" if self.trained else "no training"
+        rate = f"{self.trained / max(self.searching, 1e-9):.1f} per second"
+        trained = (
+            f"{count_text(self.trained, 'training')} in {_duration(self.searching)}, {rate}"
+            if self.trained
+            else "no trainings"
+        )
         total = _duration(time.monotonic() - self.started)
-        self.console.print(f"{trained}; {total} in all", highlight=False)
+        self.console.print(f"{trained}; {total} in total", highlight=False)
 
 
 def _duration(seconds: float) -> str:

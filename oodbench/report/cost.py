@@ -1,4 +1,4 @@
-"""Figures of what a search cost and what it brought: the best score trial by trial, and the result by seconds."""
+"""Figures of cost and gain of a search: the best score trial by trial, and the result against training time."""
 
 from __future__ import annotations
 
@@ -6,39 +6,30 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from oodbench.board.leaderboard import is_oracle
+from oodbench.report.columns import TITLES
 from oodbench.report.drawing import PAGE, Look, explain, new_figure
-from oodbench.report.tables import TITLES
-from oodbench.study.selectors import select
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oodbench.board.leaderboard import Leaderboard
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 WIDE = 10  # times the shortest: from there on a logarithmic axis
 
 
-def trial_scores(record: StudyRecord) -> dict[int, float]:
-    """The score that each trial was judged by; trials that did not finish on every seed have none."""
-    assert record.results is not None
-    part = "test" if record.selector == "oracle" else "validation"
-    judged = record.results[record.results["part"] == part]
-    return select(judged, record.selector, record.seeds).scores if len(judged) else {}
-
-
-def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Figure | None:
+def draw_search(studies: Sequence[ConcludedStudy], looks: Mapping[str, Look]) -> Figure | None:
     """The best score so far, trial by trial; an oracle's is of test data and not drawn beside the others."""
     from matplotlib.ticker import MaxNLocator
 
-    found = [one for one in records if one.results is not None and not one.repeat_of and one.selector != "oracle"]
-    scores = {record.label: sorted(trial_scores(record).items()) for record in found}
-    scores = {label: table for label, table in scores.items() if table}
+    drawn = [study.record for study in studies if not (study.record.repeat_of or is_oracle(study))]
+    scores = {record.label: sorted(record.choice.scores.items()) for record in drawn if record.choice}
     if all(len(table) < 2 for table in scores.values()):  # nothing was searched
         return None
     figure = new_figure(PAGE, 3.2 + 0.17 * len(scores))
     axes = figure.add_subplot()
-    last = max(record.trials for record in found)
+    last = max(record.ledger.trials for record in drawn)
     for label, table in scores.items():
         trials = [configuration + 1 for configuration, _ in table]
         best = list(accumulate((score for _, score in table), min))
@@ -64,7 +55,7 @@ def draw_search(records: Sequence[StudyRecord], looks: Mapping[str, Look]) -> Fi
 def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
     """The first metric, or accuracy where there is one, against the seconds of all trainings of the search."""
     metric = "mean_accuracy" if "mean_accuracy" in board.metrics else board.metrics[0]
-    seconds = {one.label: one.ledger.seconds for one in board.records if not one.repeat_of}
+    seconds = {study.label: study.record.ledger.seconds for study in board.studies if not study.record.repeat_of}
     rows = [row for row in board.rows if row.cells[metric].value is not None and seconds.get(row.label, 0.0) > 0]
     if not rows:
         return None
@@ -83,7 +74,7 @@ def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
         axes.set_xscale("log", subs=(2, 5))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")
-    axes.set_xlabel("seconds of training in the whole search, added over workers")
+    axes.set_xlabel("seconds of training in the whole search, summed over workers")
     axes.set_ylabel(TITLES[metric])
     figure.legend(loc="outside lower left", ncols=1 if max(len(row.label) for row in rows) > 24 else 3)
     return figure

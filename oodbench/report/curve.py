@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from oodbench.report.columns import TITLES
 from oodbench.report.drawing import PAGE, explain, looks_of, new_figure
-from oodbench.report.tables import TITLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,15 +34,15 @@ def _draw(axes: Any, result: BoardResult, metric: str) -> None:
     assert curve is not None
     looks = looks_of(result.board.methods)
     for method in result.board.methods:
-        found = [(point.at, point.cells[metric]) for point in result.points if point.method == method]
-        there = [(at, cell.value, cell.spread or 0.0) for at, cell in found if cell.value is not None]
-        if not there:
+        cells = [(point.at, point.cells[metric]) for point in result.points if point.method == method]
+        points = [(at, cell.value, cell.spread or 0.0) for at, cell in cells if cell.value is not None]
+        if not points:
             continue
-        at, values, spreads = (list(column) for column in zip(*there, strict=True))
+        at, values, spreads = (list(column) for column in zip(*points, strict=True))
         look = looks[method]
-        low, high = ([value + sign * one for value, one in zip(values, spreads, strict=True)] for sign in (-1, 1))
+        low, high = ([value + sign * spread for value, spread in zip(values, spreads, strict=True)] for sign in (-1, 1))
         (line,) = axes.plot(at, values, color=look.color, marker=look.marker, markersize=4, label=method)
-        texts = [f"{one:.3f} ± {spread:.3f}" for one, spread in zip(values, spreads, strict=True)]
+        texts = [f"{value:.3f} ± {spread:.3f}" for value, spread in zip(values, spreads, strict=True)]
         explain(
             line,
             [

@@ -1,4 +1,4 @@
-"""What a method searches, a dataset can be set to and a suite runs, for `oodbench show`."""
+"""What a method searches, the settings of a dataset, and what a suite runs, for `oodbench show`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
 from oodbench.plugin.registry import find, names
-from oodbench.settings.fields import as_dict, describe
+from oodbench.settings.fields import as_dict, describe_settings
 from oodbench.settings.space import fixed_text
 from oodbench.suite.suite import Suite
 from oodbench.suite.suitefile import read_suite, suite_names
@@ -63,9 +63,9 @@ def _method(name: str) -> dict[str, Any]:
             {
                 "name": f"{name}:{key}",
                 "about": preset.about,
-                "fix": " ".join(f"{one}={fixed_text(value)}" for one, value in preset.fix.items()),
+                "fix": " ".join(f"{name}={fixed_text(value)}" for name, value in preset.fix.items()),
                 "model": _with_settings(preset.model.name, preset.model) if preset.model else "",
-                "recipe": " ".join(f"{one}={value}" for one, value in preset.recipe.items()),
+                "recipe": " ".join(f"{name}={value}" for name, value in preset.recipe.items()),
             }
             for key, preset in cls.presets.items()
         ],
@@ -79,11 +79,13 @@ def _dataset(name: str) -> dict[str, Any]:
         "name": name,
         "kind": "dataset",
         "about": inspect.getdoc(cls) or "",
-        "task": "as its settings say" if isinstance(cls.task, property) else cls.task,
+        "task": "depends on its settings" if isinstance(cls.task, property) else cls.task,
         "model": _with_settings(cls.model.name, cls.model),
         "recipe": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
-        "settings": [dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe(cls)],
+        "settings": [
+            dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe_settings(cls)
+        ],
     }
 
 
@@ -99,7 +101,7 @@ def _suite(suite: Suite) -> dict[str, Any]:
                 "title": board.title,
                 "dataset": board.dataset,
                 "settings": "; ".join(
-                    " ".join(f"{key}={value}" for key, value in one.items()) for one in board.settings
+                    " ".join(f"{key}={value}" for key, value in settings.items()) for settings in board.settings
                 ),
                 "methods": ", ".join(board.methods),
             }

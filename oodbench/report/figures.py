@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oodbench.engine.data import Task
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time
@@ -27,7 +27,7 @@ MOST_PANELS = 2  # beside each other
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class EnvironmentScores:
     """Of each method and test environment the mean over seeds, of the chosen configuration."""
 
     dataset_id: str
@@ -50,11 +50,11 @@ class Scores:
 
 
 def write_figures(
-    dataset_id: str, records: Sequence[StudyRecord], folder: str | Path, format: str = "svg"
+    dataset_id: str, studies: Sequence[ConcludedStudy], folder: str | Path, format: str = "svg"
 ) -> list[Path]:
     """The figures that these studies on a dataset setting allow, into a folder. The same record, the same bytes."""
     check_format(format)
-    scores = gather(dataset_id, records)
+    scores = gather(dataset_id, studies)
     with style():
         contents = {f"{name}.{format}": as_bytes(draw(scores), format) for name, draw in drawings_of(scores).items()}
     try:
@@ -69,9 +69,9 @@ def write_figures(
     return [Path(folder) / name for name in contents]
 
 
-def drawings_of(scores: Scores) -> dict[str, Callable[[Scores], Figure]]:
+def drawings_of(scores: EnvironmentScores) -> dict[str, Callable[[EnvironmentScores], Figure]]:
     """What there is to draw, by name."""
-    drawings: dict[str, Callable[[Scores], Figure]] = {}
+    drawings: dict[str, Callable[[EnvironmentScores], Figure]] = {}
     if scores.task == "classification":
         drawings["accuracy_f1"] = draw_accuracy_f1
     drawings["distribution"] = draw_distribution
@@ -80,48 +80,48 @@ def drawings_of(scores: Scores) -> dict[str, Callable[[Scores], Figure]]:
     return drawings
 
 
-def gather(dataset_id: str, records: Sequence[StudyRecord]) -> Scores:
+def gather(dataset_id: str, studies: Sequence[ConcludedStudy]) -> EnvironmentScores:
     import pandas as pd
 
-    records = sorted((one for one in records if not one.repeat_of), key=lambda record: record.label)
+    studies = sorted((study for study in studies if not study.record.repeat_of), key=lambda study: study.label)
     frames, trained = [], dict[str, None]()
-    for record in records:
-        if record.results is None:
+    for study in studies:
+        if study.results is None:
             continue
-        chosen = record.results[record.results["chosen"]]
+        chosen = study.results[study.results["chosen"]]
         test = chosen[chosen["part"] == "test"].groupby("environment", sort=False)
-        frames.append(test[["error", "accuracy", "f1"]].mean().reset_index().assign(method=record.label))
+        frames.append(test[["error", "accuracy", "f1"]].mean().reset_index().assign(method=study.label))
         trained |= dict.fromkeys(chosen.loc[chosen["part"] == "train", "environment"])
     if not frames:
-        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` says why.")
+        raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` shows why.")
     frame = pd.concat(frames, ignore_index=True)
     if frame["environment"].nunique() < 2:
         raise UserError(
-            f"{dataset_id!r} has one test environment, and the figures compare several.\n"
+            f"{dataset_id!r} has one test environment; the figures compare several.\n"
             "`oodbench leaderboard` shows its results."
         )
-    seeds = sorted({record.seeds for record in records if record.results is not None})
-    return Scores(
+    seeds = sorted({study.record.budget.seeds for study in studies if study.results is not None})
+    return EnvironmentScores(
         dataset_id,
-        records[0].task,
+        studies[0].record.task,
         frame,
         tuple(trained),
         " to ".join(str(count) for count in dict.fromkeys((seeds[0], seeds[-1]))),
-        tuple(record.label for record in records if record.results is None),
+        tuple(study.label for study in studies if study.results is None),
     )
 
 
-def draw_accuracy_f1(scores: Scores) -> Figure:
+def draw_accuracy_f1(scores: EnvironmentScores) -> Figure:
     """Accuracy against F1: a small point per test environment, a large one for a method's average."""
     beside = 1 if max(map(len, scores.methods)) > 24 else 2  # legend entries in a row
     figure = new_figure(PAGE, 4.9 + 0.25 * -(-len(scores.methods) // beside))
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
-        mine = scores.of(method)
+        cells = scores.of(method)
         points = axes.scatter(
-            mine["f1"], mine["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
+            cells["f1"], cells["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
         )
-        told = zip(mine["environment"], mine["accuracy"], mine["f1"], strict=True)
+        told = zip(cells["environment"], cells["accuracy"], cells["f1"], strict=True)
         explain(points, [f"{method} on {name}: accuracy {accuracy:.3f}, F1 {f1:.3f}" for name, accuracy, f1 in told])
     for method, look in scores.looks.items():  # above all points
         mean = scores.of(method)[["f1", "accuracy"]].mean()
@@ -133,11 +133,11 @@ def draw_accuracy_f1(scores: Scores) -> Figure:
     axes.set_xlabel("F1")
     axes.set_ylabel("accuracy")
     figure.legend(loc="outside lower left", ncols=beside, markerscale=0.7)
-    _title(figure, scores, "large, and in the legend: average (accuracy, F1)")
+    _title(figure, scores, "large markers and legend: averages (accuracy, F1)")
     return figure
 
 
-def draw_distribution(scores: Scores) -> Figure:
+def draw_distribution(scores: EnvironmentScores) -> Figure:
     """Accuracy, or error for a regression, over the test environments: a box, every environment, and the average."""
     column, best_first = ("accuracy", -1) if scores.task == "classification" else ("error", 1)
     order = sorted(scores.methods, key=lambda method: best_first * scores.of(method)[column].mean(), reverse=True)
@@ -145,8 +145,8 @@ def draw_distribution(scores: Scores) -> Figure:
     axes = figure.add_subplot()
     names = []
     for row, method in enumerate(order):
-        look, mine = scores.looks[method], scores.of(method)
-        values = mine[column].to_numpy()
+        look, cells = scores.looks[method], scores.of(method)
+        values = cells[column].to_numpy()
         line = {"color": look.color, "linewidth": 1.2}
         axes.boxplot(
             values, positions=[row], orientation="horizontal", widths=0.6, showfliers=False, patch_artist=True,
@@ -155,23 +155,23 @@ def draw_distribution(scores: Scores) -> Figure:
         )  # fmt: skip
         jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
         points = axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
-        told = zip(mine["environment"], values, strict=True)
+        told = zip(cells["environment"], values, strict=True)
         explain(points, [f"{method} on {name}: {column} {value:.3f}" for name, value in told])
         average = axes.scatter(
             values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3
         )
         explain(average, [f"{method}, average: {column} {values.mean():.3f}"])
         worst = int((best_first * values).argmax())
-        names.append(f"{method}\nworst {mine['environment'].iloc[worst]} {values[worst]:.3f}")
+        names.append(f"{method}\nworst {cells['environment'].iloc[worst]} {values[worst]:.3f}")
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(ROW_TITLES[column])
-    _title(figure, scores, "box: quartiles and median; large: average")
+    _title(figure, scores, "box: quartiles and median; large marker: average")
     return figure
 
 
-def draw_states(scores: Scores) -> Figure:
+def draw_states(scores: EnvironmentScores) -> Figure:
     """Error on a map of equal tiles, a panel per method, one colour scale for all."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -185,13 +185,15 @@ def draw_states(scores: Scores) -> Figure:
     for number, axes in enumerate(panels.flat):
         axes.axis("off")
         if number < len(methods):
-            mine = scores.of(methods[number]).set_index("environment")["error"]
+            errors = scores.of(methods[number]).set_index("environment")["error"]
             name = textwrap.fill(methods[number], 48)
-            axes.set_title(f"{name}\nmean {mine.mean():.3f}, worst {mine.idxmax()} {mine.max():.3f}", fontsize=8.5)
-            _draw_tiles(axes, methods[number], mine, scores.trained, color)
+            axes.set_title(
+                f"{name}\nmean {errors.mean():.3f}, worst {errors.idxmax()} {errors.max():.3f}", fontsize=8.5
+            )
+            _draw_tiles(axes, methods[number], errors, scores.trained, color)
     name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
     figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
-    _title(figure, scores, "darker: smaller error; dashed: trained on; empty: no data")
+    _title(figure, scores, "darker: lower error; dashed: trained on; empty: no data")
     return figure
 
 
@@ -199,20 +201,20 @@ def _draw_tiles(axes: Any, method: str, errors: pd.Series[float], trained: Seque
     from matplotlib.patches import Rectangle
 
     for state, (row, column) in TILES.items():
-        known = state in errors.index
-        if state == "PR" and not known:
+        scored = state in errors.index
+        if state == "PR" and not scored:
             continue
-        face: Any = color.to_rgba(errors[state]) if known else "white"
-        edge = "white" if known else "#444444" if state in trained else "#cccccc"
+        face: Any = color.to_rgba(errors[state]) if scored else "white"
+        edge = "white" if scored else "#444444" if state in trained else "#cccccc"
         dashes = "--" if state in trained else "-"
         tile = Rectangle((column, -row), 0.94, 0.94, facecolor=face, edgecolor=edge, linestyle=dashes)
         axes.add_patch(tile)
-        about = f"error {errors[state]:.3f}" if known else "trained on" if state in trained else "no data"
+        about = f"error {errors[state]:.3f}" if scored else "trained on" if state in trained else "no data"
         explain(tile, [f"{method} on {state}: {about}"])
-        bright = known and 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
-        ink = "#888888" if not known else "#111111" if bright else "white"
+        bright = scored and 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
+        ink = "#888888" if not scored else "#111111" if bright else "white"
         axes.text(column + 0.47, 0.6 - row, state, color=ink, ha="center", va="center", fontsize=7)
-        if known:
+        if scored:
             axes.text(
                 column + 0.47, 0.25 - row, f"{errors[state]:.2f}", color=ink, ha="center", va="center", fontsize=5.5
             )
@@ -221,7 +223,7 @@ def _draw_tiles(axes: Any, method: str, errors: pd.Series[float], trained: Seque
     axes.set_aspect("equal")
 
 
-def _title(figure: Figure, scores: Scores, about: str) -> None:
+def _title(figure: Figure, scores: EnvironmentScores, about: str) -> None:
     """What data it is, then how to read it."""
     per_line = int(figure.get_figwidth() * 15)
     environments = scores.frame["environment"].nunique()

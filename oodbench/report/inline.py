@@ -72,7 +72,7 @@ def _themed(style: str, tag: str) -> str:
 
 def _explain(group: ElementTree.Element, texts: tuple[str, ...]) -> None:
     templates = {id(inner) for defs in group.iter("defs") for inner in defs.iter()}
-    drawn = list(group.iter("use")) or [one for one in group.iter("path") if id(one) not in templates]
+    drawn = list(group.iter("use")) or [path for path in group.iter("path") if id(path) not in templates]
     for element, text in zip(drawn, texts, strict=True):
         ElementTree.SubElement(element, "title").text = text
 

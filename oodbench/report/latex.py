@@ -6,8 +6,12 @@ import re
 from collections.abc import Sequence
 
 from oodbench.board.leaderboard import Cell, Leaderboard, Row
-from oodbench.report.tables import TITLES, has_interval, interval_text, legend, notes
+from oodbench.report.columns import Column, columns_of
+from oodbench.report.tables import legend, notes, within_mark
+from oodbench.report.text import interval_text
 
+NONE = "--"
+NOT_PRINTED = ("budget", "information", "failures")
 NEEDS = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}"
 ESCAPED = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -19,7 +23,8 @@ ESCAPED = {
 
 def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
     """One table: a row per method, and a block of rows per board. The boards have the same metrics."""
-    titles = _titles(boards)
+    columns = _columns(boards)
+    titles = [_title(column) for column in columns]
     # only a wide table is scaled, for others would be blown up
     scale = r"\resizebox{\textwidth}{!}{%" if len(titles) > 4 else "{%"
     lines = [
@@ -33,7 +38,7 @@ def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
         lines.append(r"    \midrule")
         if len(boards) > 1:
             lines += [_line([f"\\multicolumn{{{len(titles)}}}{{l}}{{\\emph{{{escape(board.dataset_id)}}}}}"])]
-        lines += [_line(_texts(boards, board, row)) for row in board.rows]
+        lines += [_line([_text(column, board, row) for column in columns]) for row in board.rows]
     lines += [r"    \bottomrule", r"  \end{tabular}}", ""]
     below = [max((legend(board) for board in boards), key=len).replace(" (★)", "")]
     below += [
@@ -52,56 +57,44 @@ def _unnumbered(title: str) -> str:
     return rest[:1].upper() + rest[1:]
 
 
-def _titles(boards: Sequence[Leaderboard]) -> list[str]:
-    """What any of the boards has."""
-    titles = ["Method", *(["Tier"] if _any(boards, "tier") else [])]
-    metrics = boards[0].metrics
-    for metric in metrics:
-        titles.append(escape(TITLES[metric][0].upper() + TITLES[metric][1:]))
-        if metric == metrics[0]:
-            titles += [r"95\,\% interval"] if any(map(has_interval, boards)) else []
-            titles += ["Over searches"] if _any(boards, "search_spread") else []
-            titles += ["Price of selection"] if _any(boards, "price") else []
-        titles += ["Published"] if any(board.has_published(metric) for board in boards) else []
-    return titles
+def _columns(boards: Sequence[Leaderboard]) -> list[Column]:
+    """Without those that a paper does not print."""
+    return [column for column in columns_of(boards) if column.content not in NOT_PRINTED]
 
 
-def _texts(boards: Sequence[Leaderboard], board: Leaderboard, row: Row) -> list[str]:
-    """Below `_titles`."""
-    first = row.cells[board.metrics[0]]
-    texts = [escape(row.label + " †" * bool(row.unequal)), *([str(first.tier or "--")] if _any(boards, "tier") else [])]
-    for metric in board.metrics:
-        cell = row.cells[metric]
-        texts.append(_number(cell))
-        if metric == board.metrics[0]:
-            texts += [escape(interval_text(board, cell))] if any(map(has_interval, boards)) else []
-            texts += [_signed(r"\pm", cell.search_spread)] if _any(boards, "search_spread") else []
-            texts += [_signed("", cell.price)] if _any(boards, "price") else []
-        if any(board.has_published(metric) for board in boards):
-            mark = {True: " ✓", False: " ✗", None: ""}[cell.within]
-            found = cell.published
-            texts.append(_value(found.value, found.spread) + escape(mark) if found else "--")
-    return texts
+def _title(column: Column) -> str:
+    return escape(column.title[0].upper() + column.title[1:]).replace(r" \%", r"\,\%")
 
 
-def _any(boards: Sequence[Leaderboard], what: str) -> bool:
-    return any(board.shows(what) for board in boards)
+def _text(column: Column, board: Leaderboard, row: Row) -> str:
+    if column.content == "method":
+        return escape(row.label + " †" * bool(row.unequal))
+    cell = row.cells[column.metric]
+    match column.content:
+        case "tier":
+            return str(cell.tier or NONE)
+        case "interval":
+            return escape(interval_text(cell.intervals.get(board.over)))
+        case "searches":
+            return NONE if cell.search_spread is None else rf"$\pm {cell.search_spread:.3f}$"
+        case "price":
+            return NONE if cell.price is None else f"${cell.price:+.3f}$"
+        case "published":
+            published = cell.published
+            return _number(published.value, published.spread) + escape(within_mark(cell)) if published else NONE
+    return _value(cell)
 
 
-def _number(cell: Cell) -> str:
+def _value(cell: Cell) -> str:
     if cell.value is None:
-        return "--"
-    text = _value(cell.value, cell.spread, bold=cell.mark == "best")
+        return NONE
+    text = _number(cell.value, cell.spread, bold=cell.mark == "best")
     return rf"$\approx$ {text}" if cell.mark == "tied" else text
 
 
-def _value(value: float, spread: float | None, bold: bool = False) -> str:
+def _number(value: float, spread: float | None, bold: bool = False) -> str:
     number = f"\\textbf{{{value:.3f}}}" if bold else f"{value:.3f}"
     return number + (f" {{\\scriptsize($\\pm {spread:.3f}$)}}" if spread is not None else "")
-
-
-def _signed(sign: str, value: float | None) -> str:
-    return "--" if value is None else f"${sign} {value:.3f}$" if sign else f"${value:+.3f}$"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 "use strict";
 // Sorting: numbers by the first number of a text, empty ones last either way; equal ones stay as they are.
 const number = (text) => {
-  const found = text.replaceAll(",", "").match(/[-+]?\d+(\.\d+)?/);
-  return found ? Number(found[0]) : NaN;
+  const match = text.replaceAll(",", "").match(/[-+]?\d+(\.\d+)?/);
+  return match ? Number(match[0]) : NaN;
 };
 const compare = (a, b, numeric, sign) => {
   if (!numeric) return sign * a.localeCompare(b, "en");
@@ -16,7 +16,7 @@ for (const table of document.querySelectorAll(".ranking")) {
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", (event) => {
     const sign = head.ariaSort === "ascending" ? -1 : 1;
     const numeric = event.currentTarget.dataset.kind === "number";
-    for (const other of heads) other.ariaSort = "none";
+    for (const cell of heads) cell.ariaSort = "none";
     head.ariaSort = sign > 0 ? "ascending" : "descending";
     const rows = [...table.tBodies[0].rows];
     rows.sort((a, b) => compare(key(a, column), key(b, column), numeric, sign));

@@ -20,7 +20,7 @@ from oodbench.report.curve import draw_curve
 from oodbench.report.drawing import MARKERS, style
 from oodbench.report.figures import drawings_of, gather
 from oodbench.report.inline import SETTINGS, inline_svg
-from oodbench.report.page_data import Sheet, looks_on, records_shown, sheet_of
+from oodbench.report.page_data import Sheet, looks_on, sheet_of, studies_shown
 from oodbench.report.template import render_template
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ChapterShown:
     drawings: list[Drawing] = field(default_factory=list)
 
 
-def write_page(
+def write_chapters(
     folder: str | Path, title: str, chapters: Sequence[Chapter], about: Sequence[str] = (), command: str = ""
 ) -> Path:
     """The page, as index.html in the folder."""
@@ -135,13 +135,15 @@ def _section(id: str, board: Leaderboard, environments: bool) -> Section:
 
 def _figures(board: Leaderboard, environments: bool) -> Iterator[tuple[str, Figure]]:
     """What this board's studies allow: of test environments where there are several."""
-    records, looks = records_shown(board), looks_on(board)
-    tested = {name for one in records if one.results is not None for name in cells_of(one.results, "error").columns}
+    studies, looks = studies_shown(board), looks_on(board)
+    tested = {
+        name for study in studies if study.results is not None for name in cells_of(study.results, "error").columns
+    }
     if environments and len(tested) > 1:
-        scores = gather(board.dataset_id, records)
+        scores = gather(board.dataset_id, studies)
         for name, draw in drawings_of(scores).items():
             yield name, draw(scores)
-    for name, figure in (("time", draw_time(board, looks)), ("search", draw_search(records, looks))):
+    for name, figure in (("time", draw_time(board, looks)), ("search", draw_search(studies, looks))):
         if figure is not None:
             yield name, figure
 

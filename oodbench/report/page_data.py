@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.board.metrics import cells_of
+from oodbench.report.columns import has_interval
 from oodbench.report.drawing import Look, looks_of
-from oodbench.report.tables import has_interval, legend, texts_of, titles_of
+from oodbench.report.tables import legend, texts_of, titles_of
+from oodbench.report.text import ABSENT
 
 if TYPE_CHECKING:
     from oodbench.board.leaderboard import Leaderboard
-    from oodbench.study.record import StudyRecord
+    from oodbench.settings.space import Value
+    from oodbench.study.record import ConcludedStudy, StudyRecord
 
-NOT_SAID = "–"
 WORDS = ("method", "told")  # columns that are no numbers
 
 
@@ -85,7 +87,8 @@ class Sheet:
 
 
 def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
-    records = records_shown(board)
+    studies = studies_shown(board)
+    records = [study.record for study in studies]
     titles = titles_of(board)
     bars = _bars(board)
     lines = [
@@ -107,49 +110,49 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
         lines,
         legend(board),
         titles.index("95 % interval") if has_interval(board) else None,
-        _heat_map(records),
+        _heat_map(studies),
         _chosen(records),
         _ledger(records),
-        _provenance(records),
+        _provenance(studies),
         _versions(records),
-        [(record.label, record.command) for record in records],
+        [(record.label, record.provenance.command) for record in records],
     )
 
 
-def records_shown(board: Leaderboard) -> list[StudyRecord]:
+def studies_shown(board: Leaderboard) -> list[ConcludedStudy]:
     """A study per row that has one, in the order of the rows."""
-    by_label = {record.label: record for record in board.records if not record.repeat_of}
+    by_label = {study.label: study for study in board.studies if not study.record.repeat_of}
     return [by_label[row.label] for row in board.rows if row.label in by_label]
 
 
 def looks_on(board: Leaderboard) -> dict[str, Look]:
     """As in the figures of this dataset setting."""
-    return looks_of(sorted(record.label for record in records_shown(board) if record.results is not None))
+    return looks_of(sorted(study.label for study in studies_shown(board) if study.results is not None))
 
 
 def _bars(board: Leaderboard) -> dict[str, Bar]:
     cells = {row.label: row.cells[board.metrics[0]] for row in board.rows}
-    found = {
+    intervals = {
         label: (*cell.intervals[board.over], cell.value)
         for label, cell in cells.items()
         if cell.value is not None and board.over in cell.intervals
     }
-    if not found:
+    if not intervals:
         return {}
-    start, end = min(low for low, _, _ in found.values()), max(high for _, high, _ in found.values())
+    start, end = min(low for low, _, _ in intervals.values()), max(high for _, high, _ in intervals.values())
     width = (end - start) or 1.0
     return {
-        label: Bar(*(round(100 * (one - start) / width, 2) for one in (low, value, high)))
-        for label, (low, high, value) in found.items()
+        label: Bar(*(round(100 * (place - start) / width, 2) for place in (low, value, high)))
+        for label, (low, high, value) in intervals.items()
     }
 
 
-def _heat_map(records: Sequence[StudyRecord]) -> HeatMap | None:
+def _heat_map(studies: Sequence[ConcludedStudy]) -> HeatMap | None:
     """The mean error over seeds, methods by environments, one colour scale for all."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    tables = {one.label: cells_of(one.results, "error") for one in records if one.results is not None}
+    tables = {study.label: cells_of(study.results, "error") for study in studies if study.results is not None}
     means = {label: table.mean() for label, table in tables.items()}
     environments = list(dict.fromkeys(str(name) for mean in means.values() for name in mean.index))
     if not environments:
@@ -158,7 +161,7 @@ def _heat_map(records: Sequence[StudyRecord]) -> HeatMap | None:
 
     def heat(label: str, environment: str) -> Heat:
         if environment not in means[label]:
-            return Heat(NOT_SAID, "transparent", "inherit", f"{label} has no result on {environment}")
+            return Heat(ABSENT, "transparent", "inherit", f"{label} has no result on {environment}")
         value, table = float(means[label][environment]), tables[label]
         red, green, blue, _ = colormaps["viridis"]((value - least) / ((most - least) or 1.0))
         bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
@@ -194,58 +197,46 @@ def _ledger(records: Sequence[StudyRecord]) -> Plain:
             (
                 record.label,
                 [
-                    str(record.trials),
-                    str(record.seeds),
+                    str(spent.trials),
+                    str(record.budget.seeds),
                     f"{spent.trainings:,}",
-                    str(record.failed_trainings),
+                    str(spent.failed_trainings),
                     f"{spent.gradient_steps:,}",
                     f"{spent.row_visits:,}",
                     f"{spent.seconds:,.1f}" if spent.seconds >= 10 else f"{spent.seconds:.3f}",
                     spent.device,
-                    record.selector or NOT_SAID,
-                    record.information or "nothing",
+                    record.selector,
+                    record.told or "nothing",
                 ],
             )
         )
     return Plain(titles, rows)
 
 
-def _provenance(records: Sequence[StudyRecord]) -> Plain:
+def _provenance(studies: Sequence[ConcludedStudy]) -> Plain:
     titles = ["method", "run", "concluded", "git commit", "training and validation data", "test data"]
-    rows = [
-        (
-            record.label,
-            [
-                text or NOT_SAID
-                for text in (
-                    record.run_id,
-                    record.concluded,
-                    record.git_commit[:12],
-                    record.fingerprint,
-                    record.test_fingerprint,
-                )
-            ],
-        )
-        for record in records
-    ]
+    rows = []
+    for study in studies:
+        record, made = study.record, study.record.provenance
+        texts = (study.run_id, made.day, made.git_commit[:12], record.data.fingerprint, record.test_fingerprint)
+        rows.append((record.label, [text or ABSENT for text in texts]))
     return Plain(titles, rows)
 
 
 def _versions(records: Iterable[StudyRecord]) -> list[str]:
     """Each set of versions once."""
-    found = []
-    for record in records:
-        parts = [f"Python {record.python}"] if record.python else []
-        found.append(", ".join([*(f"{name} {one}" for name, one in record.versions.items()), *parts]))
-    return sorted({text for text in found if text})
+    return sorted(
+        {
+            ", ".join([*(f"{name} {version}" for name, version in made.versions.items()), f"Python {made.python}"])
+            for made in (record.provenance for record in records)
+        }
+    )
 
 
-def _value(text: str) -> str:
-    """A hyper-parameter as it was recorded, with four digits if it has many more."""
-    try:
-        return f"{float(text):.4g}" if len(text) > 8 else text
-    except ValueError:
-        return text
+def _value(value: Value) -> str:
+    """A hyper-parameter, with four digits if it has many more."""
+    text = str(value)
+    return f"{value:.4g}" if isinstance(value, float) and len(text) > 8 else text
 
 
 def _short(value: float) -> str:

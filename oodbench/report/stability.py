@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName, UserError
+from oodbench.report.text import number_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,56 +14,62 @@ if TYPE_CHECKING:
     from oodbench.record.tracking import Record
 
 MOST_COLUMNS = 10
+OVERVIEW = ("part", "environment", "rows", "stability", "ods", "failure")
 
 
 def look_up(record: Record, run: str, seed: int | None, environment: str) -> dict[str, Any]:
     """What the study recorded of one seed: every environment's stability, and the worst sub-populations of one."""
-    run_id = record.find_study(run)
-    document = record.document(run_id, "stability.json")
-    if document is None:
+    study = record.study(run)
+    stability = study.record.stability
+    if stability is None:
         raise UserError(
-            f"run {run_id} has no stability on record: its study failed, or is from before it was measured.\n"
-            "Run the study again with --fresh."
+            f"run {study.run_id} has no stability on record: its study failed.\nRun the study again with --fresh."
         )
-    seeds = sorted({one["seed"] for one in document["assessments"]})
+    seeds = sorted({assessment.seed for assessment in stability.assessments})
     seed = seeds[0] if seed is None else seed
     if seed not in seeds:
         raise UnknownName("seed", str(seed), map(str, seeds))
-    of_seed = [one for one in document["assessments"] if one["seed"] == seed]
-    asked = [one for one in of_seed if one["environment"] == environment]
+    of_seed = [asdict(assessment) for assessment in stability.assessments if assessment.seed == seed]
+    asked = [assessment for assessment in of_seed if assessment["environment"] == environment]
     if not asked:
-        raise UnknownName("environment", environment, {one["environment"] for one in of_seed})
-    overview = [
-        {key: one[key] for key in ("part", "environment", "rows", "stability", "ods", "failure")} for one in of_seed
-    ]
-    return {"run_id": run_id, "alpha0": document["alpha0"], "seed": seed, "environments": overview, "worst": asked}
+        raise UnknownName("environment", environment, {assessment["environment"] for assessment in of_seed})
+    overview = [{name: assessment[name] for name in OVERVIEW} for assessment in of_seed]
+    return {
+        "run_id": study.run_id,
+        "alpha0": stability.alpha0,
+        "seed": seed,
+        "environments": overview,
+        "worst": asked,
+    }
 
 
-def print_assessments(found: dict[str, Any], console: Console) -> None:
+def print_assessments(looked_up: dict[str, Any], console: Console) -> None:
     from rich.table import Table
 
-    console.print(f"run {found['run_id']}, seed {found['seed']}, alpha0={found['alpha0']:g}", highlight=False)
+    console.print(
+        f"run {looked_up['run_id']}, seed {looked_up['seed']}, alpha0={looked_up['alpha0']:g}", highlight=False
+    )
     overview = Table()
     for column in ("part", "environment"):
         overview.add_column(column)
     for column in ("rows", "DS", "ODS"):
         overview.add_column(column, justify="right")
-    for one in found["environments"]:
-        numbers = (_number(one["stability"]), _number(one["ods"]))
-        overview.add_row(one["part"], one["environment"], str(one["rows"]), *numbers)
+    for seen in looked_up["environments"]:
+        numbers = (_number(seen["stability"]), _number(seen["ods"]))
+        overview.add_row(seen["part"], seen["environment"], str(seen["rows"]), *numbers)
     console.print(overview)
     console.print(
-        "DS: the largest divergence among sub-populations; ODS: that of the environment from training. In nats.",
+        "DS: the largest divergence of a sub-population; ODS: divergence of the environment from training. In nats.",
         soft_wrap=True,
     )
-    for one in found["worst"]:
-        title = f"the worst sub-population of {one['environment']} ({one['part']})"
-        if one["worst"] is None:
-            console.print(f"{title}: {one['failure']}", markup=False, highlight=False, soft_wrap=True)
+    for seen in looked_up["worst"]:
+        title = f"the worst sub-population of {seen['environment']} ({seen['part']})"
+        if seen["worst"] is None:
+            console.print(f"{title}: {seen['failure']}", markup=False, highlight=False, soft_wrap=True)
             continue
-        worst = one["worst"]
+        worst = seen["worst"]
         console.print(
-            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {one['rows']}), "
+            f"\n{title}: {worst['share']:.1%} of the rows ({worst['rows']:.0f} of {seen['rows']}), "
             f"divergence {worst['divergence']:.3f}",
             highlight=False,
             soft_wrap=True,
@@ -87,4 +95,4 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}" if abs(value) < 1e4 else f"{value:.3g}"
+    return number_text(value, ".3g" if value is not None and abs(value) >= 1e4 else ".3f")

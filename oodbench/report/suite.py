@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.board.cells import ENDING, scores_of, write_cells
+from oodbench.report.columns import TITLES
 from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
-from oodbench.report.tables import TITLES, cell_text, legend, line, markdown_table, notes, rich_table
+from oodbench.report.tables import legend, line, markdown_table, notes, rich_table
+from oodbench.report.text import ABSENT, cell_text
 from oodbench.settings.space import fixed_text
 
 if TYPE_CHECKING:
@@ -51,13 +53,13 @@ def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
 
 def write_suite_page(result: SuiteBoards, folder: str | Path) -> Path:
     """One page, index.html, with all boards."""
-    from oodbench.report.page import Chapter, write_page
+    from oodbench.report.page import Chapter, write_chapters
 
     chapters = [
         Chapter(board.board.title, board.leaderboards, board if board.board.curve else None) for board in result.boards
     ]
     about = [result.suite.about.strip(), f"Mode {result.mode.name}: {result.mode.about.strip()}"]
-    return write_page(folder, result.suite.title, chapters, about, suite_command("run", result))
+    return write_chapters(folder, result.suite.title, chapters, about, suite_command("run", result))
 
 
 def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
@@ -65,10 +67,10 @@ def _write_figures(board: BoardResult, folder: Path) -> list[Path]:
     from oodbench.report.figures import write_figures
 
     written = []
-    for number, (leaderboard, records) in enumerate(zip(board.leaderboards, board.found, strict=True), start=1):
-        if any(record.results is not None for record in records):
+    for number, (leaderboard, studies) in enumerate(zip(board.leaderboards, board.concluded, strict=True), start=1):
+        if any(study.results is not None for study in studies):
             own = folder / str(number) if len(board.leaderboards) > 1 else folder
-            written += write_figures(leaderboard.dataset_id, records, own)
+            written += write_figures(leaderboard.dataset_id, studies, own)
     return written
 
 
@@ -156,7 +158,7 @@ def _index(result: SuiteBoards) -> str:
         name = board.board.name
         files = [name + ending for ending in (".md", ".csv", ENDING, ".svg" if board.board.curve else ".tex")]
         asked = sum(len(leaderboard.rows) for leaderboard in board.leaderboards)
-        done = sum(record.results is not None for record in board.records)
+        done = sum(study.results is not None for study in board.studies)
         lines.append(
             line(
                 [
@@ -164,17 +166,17 @@ def _index(result: SuiteBoards) -> str:
                     "; ".join(leaderboard.dataset_id for leaderboard in board.leaderboards),
                     f"{done} of {asked}" if done < asked else str(done),
                     _budget(board),
-                    _span([record.concluded for record in board.records]),
+                    _span([study.record.provenance.day for study in board.studies]),
                     ", ".join(f"[{file}]({file})" for file in files),
                 ]
             )
         )
-    records = [record for board in result.boards for record in board.records]
-    versions = sorted({", ".join(f"{name} {one}" for name, one in record.versions.items()) for record in records})
+    made = [study.record.provenance for board in result.boards for study in board.studies]
+    versions = sorted({", ".join(f"{name} {version}" for name, version in each.versions.items()) for each in made})
     page = f"[{PAGE}/index.html]({PAGE}/index.html)"
-    lines += ["", f"All of it on one page, with figures, ledger and provenance: {page}."]
+    lines += ["", f"All boards on one page, with figures, ledger and provenance: {page}."]
     lines += ["", *(f"Versions: {text}." for text in versions)]
-    lines += ["", "Compiled from the record of the runs; made again with", "", f"    {command}"]
+    lines += ["", "Compiled from the recorded runs with", "", f"    {command}"]
     return "\n".join(lines) + "\n"
 
 
@@ -185,9 +187,11 @@ def suite_command(command: str, result: SuiteBoards) -> str:
 
 
 def _budget(board: BoardResult) -> str:
-    return f"{_span([record.trials for record in board.records])} × {_span([one.seeds for one in board.records])}"
+    records = [study.record for study in board.studies]
+    trials, seeds = [record.ledger.trials for record in records], [record.budget.seeds for record in records]
+    return f"{_span(trials)} × {_span(seeds)}"
 
 
 def _span(values: list[str] | list[int]) -> str:
     """The value, or the first and the last."""
-    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else "–"
+    return " to ".join(str(value) for value in dict.fromkeys([min(values), max(values)])) if values else ABSENT

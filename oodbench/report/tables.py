@@ -7,47 +7,33 @@ from typing import TYPE_CHECKING, Literal
 
 from oodbench.board.leaderboard import Cell, Leaderboard, Row
 from oodbench.board.metrics import STABILITY
+from oodbench.report.columns import Column, columns_of, has_interval
+from oodbench.report.text import ABSENT, cell_text, interval_text, number_text, spread_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 LEGEND = "value ± spread (sample std over seeds)."
 TIERS = (
-    "Tier 1: the best mean, and all that are not significantly worse (Wilcoxon's signed ranks over {over}, 5 % after "
-    "Holm's correction over all pairs); then the same among the rest. Bold (★): alone in tier 1 of its column; ≈: one "
-    "of several in it."
+    "Tier 1: the method with the best mean and all that are not significantly worse (Wilcoxon signed-rank test over "
+    "{over}, 5 % level, Holm correction over all pairs); the next tiers are formed in the same way from the rest. "
+    "Bold (★): the only method in tier 1 of its column; ≈: one of several."
 )
-WHOLE_SPACE = "n of m trials: the search space has no more than n points, and all were tried."
-OUT_OF_TIME = "n of m trials: the time was over after n."
-UNEQUAL = "†: another budget or other data than the other rows, so in no tier."
-TOO_FEW = "Too few {over} to tell methods apart: {units}, and with so many methods it takes {needed}. No tiers."
+WHOLE_SPACE = "n of m trials: the search space has only n points, and all were tried."
+OUT_OF_TIME = "n of m trials: the time budget ended after n."
+UNEQUAL = "†: the budget or the data differ from those of the other rows, so the row is in no tier."
+TOO_FEW = "Too few {over} to tell methods apart: {units}, and this many methods need {needed}. No tiers."
 INTERVALS = {
-    "seeds": "95 % interval: of the mean over training draws, on these environments (bootstrap of seeds).",
-    "environments": "95 % interval: of the mean over environments like these, for these training draws (bootstrap of "
+    "seeds": "95 % interval: of the mean over training draws, on these environments (bootstrap over seeds).",
+    "environments": "95 % interval: of the mean over environments like these, for these training draws (bootstrap over "
     "environments).",
 }
-SEARCHES = "over searches: sample std of the mean over repeats of the whole search, on the same data."
-PRICE = "price of selection: what the choice on validation data loses against the oracle, which is chosen on test data."
+SEARCHES = "over searches: sample std of the mean over repetitions of the whole search on the same data."
+PRICE = "price of selection: what selection on validation data loses against the oracle, which selects on test data."
 PUBLISHED = "✓: within the published ±; ✗: outside it."
 STABILITY_LEGEND = (
-    "DS, ODS: distributional and out-of-distribution stability of the chosen models, in nats; smaller is stabler."
+    "DS, ODS: distributional and out-of-distribution stability of the chosen models, in nats; lower is more stable."
 )
-TITLES = {
-    "mean_error": "mean error",
-    "std_error": "std error",
-    "max_error": "max error",
-    "mean_accuracy": "test accuracy",
-    "train_accuracy": "train accuracy",
-    "mean_f1": "mean F1",
-    "worst_f1": "worst F1",
-    "validation_stability": "validation DS",
-    "test_stability": "test DS",
-    "max_test_stability": "max test DS",
-    "ods": "ODS",
-    "max_ods": "max ODS",
-}
-
-
 LEDGER = ("trainings", "gradient steps", "row visits", "seconds", "device")
 
 
@@ -82,11 +68,11 @@ def ledger_table(board: Leaderboard) -> Table:
 def _spent(row: Row) -> list[str]:
     spent = row.ledger
     counts = [f"{count:,}" for count in (spent.trainings, spent.gradient_steps, spent.row_visits)]
-    return [*counts, f"{spent.seconds:,.1f}", spent.device or "–"]
+    return [*counts, f"{spent.seconds:,.1f}", spent.device or ABSENT]
 
 
 def notes(board: Leaderboard) -> list[str]:
-    """What must be known of the data, why cells are empty, and in what rows are unequal."""
+    """Notices about the data, why cells are empty, and how the terms of rows differ."""
     return [
         *board.notices,
         *(f"{row.label}: {row.failure}" for row in board.rows if row.failure),
@@ -96,10 +82,10 @@ def notes(board: Leaderboard) -> list[str]:
 
 def legend(board: Leaderboard) -> str:
     parts = [LEGEND]
-    short = [row for row in board.rows if row.trials < row.ledger.trials_granted]
-    if any(row.ledger.budget_seconds is None for row in short):
+    short = [row.budget for row in board.rows if row.budget and row.trials < row.budget.trials]
+    if any(budget.seconds is None for budget in short):
         parts.append(WHOLE_SPACE)
-    if any(row.ledger.budget_seconds is not None for row in short):
+    if any(budget.seconds is not None for budget in short):
         parts.append(OUT_OF_TIME)
     if board.shows("tier"):
         parts.append(TIERS.format(over=board.over))
@@ -136,69 +122,55 @@ def line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def has_interval(board: Leaderboard) -> bool:
-    return any(board.over in row.cells[board.metrics[0]].intervals for row in board.rows)
-
-
 def titles_of(board: Leaderboard) -> list[str]:
     """The columns of the board as a table."""
-    titles = ["method", *(["tier"] if board.shows("tier") else [])]
-    for metric in board.metrics:
-        titles.append(TITLES[metric])
-        if metric == board.metrics[0]:
-            titles += ["95 % interval"] if has_interval(board) else []
-            titles += ["over searches"] if board.shows("search_spread") else []
-            titles += ["price of selection"] if board.shows("price") else []
-        titles += ["published"] if board.has_published(metric) else []
-    return [*titles, "trials × seeds", "told", "failed"]
+    return [column.title for column in columns_of([board])]
 
 
 def texts_of(board: Leaderboard, row: Row, bold: str) -> list[str]:
     """The texts of a row, below `titles_of`."""
-    first = row.cells[board.metrics[0]]
-    texts = [row.label, *([str(first.tier or "–")] if board.shows("tier") else [])]
-    for metric in board.metrics:
-        cell = row.cells[metric]
-        texts.append(_text(row, cell, bold))
-        if metric == board.metrics[0]:
-            texts += [interval_text(board, cell)] if has_interval(board) else []
-            texts += [_searches(row, cell)] if board.shows("search_spread") else []
-            texts += [f"{cell.price:+.3f}" if cell.price is not None else "–"] if board.shows("price") else []
-        if board.has_published(metric):
-            mark = {True: " ✓", False: " ✗", None: ""}[cell.within]
-            texts.append(_number(cell.published.value, cell.published.spread) + mark if cell.published else "–")
-    return [*texts, _budget(row), row.information or "nothing", _failures(row)]
+    return [_text(column, board, row, bold) for column in columns_of([board])]
 
 
-def interval_text(board: Leaderboard, cell: Cell) -> str:
-    low, high = cell.intervals.get(board.over, (None, None))
-    return "–" if low is None else f"{low:.3f} to {high:.3f}"
+def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
+    match column.content:
+        case "method":
+            return row.label
+        case "budget":
+            return _budget(row)
+        case "information":
+            return row.information or "nothing"
+        case "failures":
+            return f"{row.failed_trainings} of {row.trials * row.seeds}" if row.failed_trainings else "0"
+    cell = row.cells[column.metric]
+    match column.content:
+        case "tier":
+            return str(cell.tier or ABSENT)
+        case "interval":
+            return interval_text(cell.intervals.get(board.over))
+        case "searches":
+            return ABSENT if cell.search_spread is None else f"± {cell.search_spread:.3f} ({row.searches})"
+        case "price":
+            return number_text(cell.price, "+.3f")
+        case "published":
+            published = cell.published
+            return spread_text(published.value, published.spread) + within_mark(cell) if published else ABSENT
+    return _value(row, cell, bold)
 
 
-def _searches(row: Row, cell: Cell) -> str:
-    return "–" if cell.search_spread is None else f"± {cell.search_spread:.3f} ({row.searches})"
+def within_mark(cell: Cell) -> str:
+    """Whether the value is within the published ±."""
+    return {True: " ✓", False: " ✗", None: ""}[cell.within]
 
 
-def cell_text(cell: Cell) -> str:
-    return "–" if cell.value is None else _number(cell.value, cell.spread)
-
-
-def _number(value: float, spread: float | None) -> str:
-    return f"{value:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")
-
-
-def _text(row: Row, cell: Cell, bold: str) -> str:
+def _value(row: Row, cell: Cell, bold: str) -> str:
     if cell.value is None:
-        return "not run" if row.failure == "not run" else "failed" if row.failure else "–"
+        return "not run" if row.failure == "not run" else "failed" if row.failure else ABSENT
     text = cell_text(cell)
     return bold.format(text) if cell.mark == "best" else f"≈ {text}" if cell.mark == "tied" else text
 
 
 def _budget(row: Row) -> str:
-    granted = row.ledger.trials_granted
+    granted = row.budget.trials if row.budget else 0
     tried = f"{row.trials} of {granted}" if row.trials < granted else f"{row.trials}"
     return f"{tried} × {row.seeds}" + (" †" if row.unequal else "")
-
-
-def _failures(row: Row) -> str:
-    return f"{row.failed_trainings} of {row.trials * row.seeds}" if row.failed_trainings else "0"

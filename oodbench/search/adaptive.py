@@ -28,8 +28,6 @@ def search_study(
     study: Study, done: Mapping[int, PackResult], resources: Resources, on_result: Callable[[Pack, PackResult], None]
 ) -> None:
     """Search, from what an earlier run finished, and hand each configuration's result to `on_result`."""
-    from ray.tune.schedulers import ASHAScheduler
-
     from oodbench.search.nodes import check_room, check_software, count_room
     from oodbench.search.queues import ConfigurationQueue
     from oodbench.search.trainable import fault_in_sending, ship_study, train_configuration
@@ -50,46 +48,56 @@ def search_study(
     if proposals.over:
         return
     queue = ConfigurationQueue(proposals, count_room(of_a_pack))
-    rungs = RUNGS if study.budget.scheduler == "asha" else RUNGS[-1:]
-    newest: dict[int, PackResult] = {}  # configuration -> what its last rung came to
-
-    def note(config: Mapping[str, Any], report: Mapping[str, Any]) -> None:
-        newest[config["configuration"]] = replace(report["pack"], stopped=report["rung"] < rungs[-1])
-
-    def give_up(config: Mapping[str, Any], reason: str) -> None:
-        before = newest.get(config["configuration"])
-        lost = PackResult.failed(study.budget.seeds, reason, study.setup.device)
-        if before is not None:
-            lost = replace(lost, gradient_steps=before.gradient_steps, row_visits=before.row_visits)
-        newest[config["configuration"]] = lost
-        deliver(config)
-
-    def deliver(config: Mapping[str, Any]) -> None:
-        index, hparams = config["configuration"], config["hparams"]
-        result = newest.pop(index, None)
-        if result is None:  # the user stopped the run before its first report
-            return
-        result = replace(result, hparams=hparams, clock=clock.used)
-        proposals.learn(index, result)
-        on_result(study.configuration_pack(index, hparams), result)
-
-    def make_scheduler() -> Any:
-        if study.budget.scheduler != "asha":
-            return None
-        return ASHAScheduler("rung", "score", "min", RUNGS[-1], RUNGS[0], REDUCTION)
-
+    arrivals = _Arrivals(study, proposals, clock, on_result)
     seconds = resources.timeout * study.budget.seeds
     tune_all(
         train_configuration,
         {
             **ship_study(study),
-            "rungs": rungs,
+            "rungs": arrivals.rungs,
             "threads": resources.threads,
             "timed": seconds < math.inf or study.budget.seconds is not None,
         },
         of_a_pack,
-        Watch(note, give_up, lambda config: seconds, queue, clock.start, deliver),
-        make_scheduler,
+        Watch(arrivals.note, arrivals.give_up, lambda config: seconds, queue, clock.start, arrivals.deliver),
+        lambda: _make_scheduler(study.budget.scheduler),
     )
     if not queue.exhausted:
         raise Interrupted(f"stopped while searching {study.label}.")
+
+
+def _make_scheduler(name: str) -> Any:
+    from ray.tune.schedulers import ASHAScheduler
+
+    return ASHAScheduler("rung", "score", "min", RUNGS[-1], RUNGS[0], REDUCTION) if name == "asha" else None
+
+
+class _Arrivals:
+    """What came back of the configurations, rung by rung."""
+
+    def __init__(
+        self, study: Study, proposals: Proposals, clock: Clock, on_result: Callable[[Pack, PackResult], None]
+    ) -> None:
+        self.study, self.proposals, self.clock, self.on_result = study, proposals, clock, on_result
+        self.rungs = RUNGS if study.budget.scheduler == "asha" else RUNGS[-1:]
+        self._newest: dict[int, PackResult] = {}  # configuration -> what its last rung came to
+
+    def note(self, config: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+        self._newest[config["configuration"]] = replace(report["pack"], stopped=report["rung"] < self.rungs[-1])
+
+    def give_up(self, config: Mapping[str, Any], reason: str) -> None:
+        before = self._newest.get(config["configuration"])
+        lost = PackResult.failed(self.study.budget.seeds, reason, self.study.setup.device)
+        if before is not None:
+            lost = replace(lost, gradient_steps=before.gradient_steps, row_visits=before.row_visits)
+        self._newest[config["configuration"]] = lost
+        self.deliver(config)
+
+    def deliver(self, config: Mapping[str, Any]) -> None:
+        index, hparams = config["configuration"], config["hparams"]
+        result = self._newest.pop(index, None)
+        if result is None:  # the user stopped the run before its first report
+            return
+        result = replace(result, hparams=hparams, clock=self.clock.used)
+        self.proposals.learn(index, result)
+        self.on_result(self.study.configuration_pack(index, hparams), result)

@@ -24,7 +24,7 @@ def cluster(address: str | None) -> Iterator[None]:
     _quieten()
     if address is not None:
         _check_reachable(address)
-    else:  # our own, for the length of a run; a cluster of the user's keeps its own ways
+    else:  # our own, for the length of a run; a cluster of the user keeps its own settings
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     with _kept_to_this_machine() if address is None else contextlib.nullcontext():
         ours = _connect(address)
@@ -58,7 +58,7 @@ def _connect(address: str | None) -> bool:
     except (ConnectionError, RuntimeError, ValueError) as error:
         where, said = address or "this machine", " ".join(str(error).split())
         raise Unreachable(
-            f"Ray at {where} did not answer: {said}\nStart it with `ray start --head`, or leave out --address."
+            f"Ray at {where} does not answer: {said}\nStart it with `ray start --head`, or leave out --address."
         ) from None
     importing.join()  # modules of ray.tune import each other: another thread would find them half-made
     return True
@@ -86,13 +86,13 @@ def resolve_device(device: str, address: str | None) -> str:
         import ray
 
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        found = resources.get("GPU", 0) > 0
+        has_gpu = resources.get("GPU", 0) > 0
     else:
         # torch takes seconds to import: it is asked only where there may be a GPU
-        found = (device == "cuda" or _has_gpu_driver()) and _torch_finds_gpu()
-    if device == "cuda" and not found:
-        raise Unreachable("--device cuda, but there is no CUDA GPU here.\nUse --device auto or --device cpu.")
-    return "cuda" if found else "cpu"
+        has_gpu = (device == "cuda" or _has_gpu_driver()) and _torch_finds_gpu()
+    if device == "cuda" and not has_gpu:
+        raise Unreachable("--device cuda: there is no CUDA GPU here.\nUse --device auto or --device cpu.")
+    return "cuda" if has_gpu else "cpu"
 
 
 def _has_gpu_driver() -> bool:
@@ -130,7 +130,7 @@ def _check_speaks_grpc(connection: socket.socket) -> None:
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
     greeting = connection.recv(9)
     if len(greeting) < 4 or greeting[3] != 4:  # the type of an HTTP/2 settings frame
-        raise OSError("what answers there is not Ray")
+        raise OSError("a server that is not Ray answers there")
 
 
 def _quieten() -> None:

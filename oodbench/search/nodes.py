@@ -19,9 +19,9 @@ def check_room(asked: Mapping[str, float]) -> None:
     if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes):
         return
     kinds = Counter(_amounts({name: node.get(name, 0) for name in ("CPU", "GPU")}) for node in nodes)
-    there = "; ".join(f"{count} node{'s' * (count > 1)} with {kind}" for kind, count in kinds.items())
+    available = "; ".join(f"{count} node{'s' * (count > 1)} with {kind}" for kind, count in kinds.items())
     raise Unreachable(
-        f"no node of the Ray cluster has {_amounts(asked)} for a pack; there is {there}.\n"
+        f"no node of the Ray cluster has {_amounts(asked)} for a pack; it has {available}.\n"
         "Ask for less with --cpus-per-pack or --gpus-per-pack."
     )
 
@@ -43,24 +43,24 @@ def check_software(methods: Iterable[Method]) -> None:
     here = inquire(COMPARED, modules)
     answers = {}
     for node in _alive():
-        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        task = ray.remote(inquire).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
+        on_node = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        task = ray.remote(inquire).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node)
         answers[task.remote(COMPARED, modules)] = node["NodeManagerAddress"]
     differing = []
     for answer, address in answers.items():
         try:
-            found = ray.get(answer, timeout=ANSWER_SECONDS)
+            software = ray.get(answer, timeout=ANSWER_SECONDS)
         except GetTimeoutError:
             differing.append(f"node {address} starts no worker")
         except RayError as error:
-            differing.append(f"node {address} cannot say what it has: {str(error).strip().rpartition(chr(10))[2]}")
+            differing.append(f"node {address} cannot report its software: {str(error).strip().rpartition(chr(10))[2]}")
         else:
-            unlike = [f"{name} {found[name]} (here {here[name]})" for name in here if found[name] != here[name]]
+            unlike = [f"{name} {software[name]} (here {here[name]})" for name in here if software[name] != here[name]]
             differing += [f"node {address} has {', '.join(unlike)}"] if unlike else []
     if differing:
         more = f"; {len(differing) - 1} more differ" if len(differing) > 1 else ""
         raise Unreachable(
-            f"{differing[0]}{more}.\nInstall the same on every node, for example with the same constraints file."
+            f"{differing[0]}{more}.\nInstall the same versions on every node, for example with one constraints file."
         )
 
 
@@ -80,19 +80,19 @@ def _inquiry() -> Callable[[Sequence[str], Sequence[str]], dict[str, str]]:
         import platform
         from importlib.metadata import PackageNotFoundError, version
 
-        found = {"python": platform.python_version()}
+        versions = {"python": platform.python_version()}
         for package in packages:
             try:
-                found[package] = version(package)
+                versions[package] = version(package)
             except PackageNotFoundError:
-                found[package] = "not installed"
+                versions[package] = "not installed"
         for module in modules:
             try:
                 source = inspect.getsource(importlib.import_module(module))
-                found[f"source of {module}"] = hashlib.sha256(source.encode()).hexdigest()[:8]
+                versions[f"source of {module}"] = hashlib.sha256(source.encode()).hexdigest()[:8]
             except (ImportError, OSError, TypeError):
-                found[f"source of {module}"] = "not installed"
-        return found
+                versions[f"source of {module}"] = "not installed"
+        return versions
 
     return software
 

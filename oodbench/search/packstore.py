@@ -9,7 +9,6 @@ one that somebody else could have written is not loaded.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pickle
 import shutil
@@ -20,8 +19,9 @@ from typing import Any
 
 from oodbench.errors import WorkError
 from oodbench.study.directory import study_folder, write_atomically
+from oodbench.study.document import write_document
 from oodbench.study.pack import Pack, PackResult
-from oodbench.study.selectors import Selection
+from oodbench.study.record import Chosen
 from oodbench.study.study import Study
 
 CHECKSUM_BYTES = hashlib.sha256().digest_size
@@ -73,9 +73,9 @@ class PackStore:
             raise WorkError(f"{path} cannot be read: {error}.\nThe same command runs that pack again.") from None
         return result
 
-    def write_selection(self, selection: Selection) -> None:
+    def write_selection(self, choice: Chosen) -> None:
         """Before the test environments are opened."""
-        write_atomically(self.folder / "selection.json", json.dumps(selection.as_dict(), indent=2).encode())
+        write_atomically(self.folder / "selection.json", write_document(choice))
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -107,5 +107,5 @@ class StoredPredictors(Mapping[tuple[int, int], Any]):
 
 
 def _only_ours(path: Path) -> bool:
-    found = path.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+    status = path.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022

@@ -24,12 +24,12 @@ Config = Mapping[str, Any]
 
 
 class OutOfMemory(WorkError):
-    """Ray killed workers for want of memory; Tune does not survive that."""
+    """Ray killed workers because memory ran out, which ends Tune."""
 
     def __init__(self) -> None:
         super().__init__(
-            "a node ran out of memory, and Ray killed its workers. What is finished is saved.\n"
-            "The same command continues; free memory first, or give packs more room with --cpus-per-pack 2."
+            "a node ran out of memory, and Ray killed its workers. Finished work is saved.\n"
+            "Free some memory, or run fewer packs at a time with --cpus-per-pack 2; the same command continues."
         )
 
 

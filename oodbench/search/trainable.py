@@ -36,7 +36,7 @@ def fault_in_sending(method: Method) -> str | None:
 def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     """Jobs as parameters of the trainable: what several packs share is stored once."""
     parts = {id(part): part for job in jobs for part in job.data.values()}
-    places = {one: place for place, one in enumerate(parts)}
+    places = {key: place for place, key in enumerate(parts)}
     pickled = [
         _pickle((job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()}))
         for job in jobs

@@ -20,17 +20,10 @@ from oodbench.study.spec import Resources
 def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pack, PackResult], None]) -> None:
     """Run every pack and hand each result to `on_result` in this process, as it arrives."""
     from oodbench.search.nodes import check_room, check_software
-    from oodbench.search.queues import PackQueue
-    from oodbench.search.trainable import fault_in_sending, ship, train_pack
+    from oodbench.search.trainable import ship, train_pack
     from oodbench.search.tuning import Watch, tune_all
 
-    methods = {id(job.method): job.method for job in jobs}
-    faults = {key: fault_in_sending(method) for key, method in methods.items()}
-    for job in jobs:
-        fault = faults[id(job.method)]
-        if fault:
-            on_result(job.pack, PackResult.failed(len(job.pack.trials), fault, job.setup.device))
-    jobs = [job for job in jobs if not faults[id(job.method)]]
+    jobs = _refuse_unsendable(jobs, on_result)
     if not jobs:
         return
     device = "cuda" if any(job.setup.device == "cuda" for job in jobs) else "cpu"
@@ -38,44 +31,69 @@ def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pac
     check_room(of_a_pack)
     if resources.address is not None:  # a cluster of our own has what we have
         check_software(job.method for job in jobs)
-    queue = PackQueue(range(len(jobs)))
-    finished: set[int] = set()
-    parts: dict[int, dict[int, PackResult]] = {}  # of packs that run trial by trial: position -> result
-
-    def deliver(config: Mapping[str, Any], result: PackResult) -> None:
-        number, position = config["job"], config["position"]
-        pack = jobs[number].pack
-        if number in finished:  # a worker that is lost after its report is run again
-            return
-        if position != WHOLE:
-            arrived = parts.setdefault(number, {})
-            arrived[position] = result
-            if len(arrived) < len(pack.trials):
-                return
-            result = PackResult.joined([((one,), arrived[one]) for one in sorted(arrived)])
-            del parts[number]
-        finished.add(number)
-        on_result(pack, result)
-
-    def give_up(config: Mapping[str, Any], reason: str) -> None:
-        number, position = config["job"], config["position"]
-        job = jobs[number]
-        if position == WHOLE and len(job.pack.trials) > 1:
-            if number not in finished:
-                queue.split(number, len(job.pack.trials))
-        else:
-            deliver(config, PackResult.failed(1, reason, job.setup.device))
-
-    def seconds(config: Mapping[str, Any]) -> float:
-        """How long a worker may train: a pack as long as its trials one after another."""
-        trials = len(jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
-        return resources.timeout * trials
-
+    arrivals = _Arrivals(jobs, resources.timeout, on_result)
     tune_all(
         train_pack,
         {**ship(jobs), "threads": resources.threads, "timed": resources.trial_timeout is not None},
         of_a_pack,
-        Watch(lambda config, report: deliver(config, report["pack"]), give_up, seconds, queue),
+        Watch(arrivals.report, arrivals.give_up, arrivals.seconds, arrivals.queue),
     )
-    if len(finished) < len(jobs):
-        raise Interrupted(f"stopped with {len(finished)} of {len(jobs)} packs finished.")
+    if len(arrivals.finished) < len(jobs):
+        raise Interrupted(f"stopped with {len(arrivals.finished)} of {len(jobs)} packs finished.")
+
+
+def _refuse_unsendable(jobs: Sequence[Job], on_result: Callable[[Pack, PackResult], None]) -> list[Job]:
+    """The jobs whose method can travel to a worker; the others have failed."""
+    from oodbench.search.trainable import fault_in_sending
+
+    methods = {id(job.method): job.method for job in jobs}
+    faults = {key: fault_in_sending(method) for key, method in methods.items()}
+    for job in jobs:
+        fault = faults[id(job.method)]
+        if fault:
+            on_result(job.pack, PackResult.failed(len(job.pack.trials), fault, job.setup.device))
+    return [job for job in jobs if not faults[id(job.method)]]
+
+
+class _Arrivals:
+    """What came back of the packs, whole or trial by trial."""
+
+    def __init__(self, jobs: Sequence[Job], timeout: float, on_result: Callable[[Pack, PackResult], None]) -> None:
+        from oodbench.search.queues import PackQueue
+
+        self.jobs, self.timeout, self.on_result = jobs, timeout, on_result
+        self.queue = PackQueue(range(len(jobs)))
+        self.finished: set[int] = set()
+        self._parts: dict[int, dict[int, PackResult]] = {}  # of packs that run trial by trial: position -> result
+
+    def report(self, config: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+        self._deliver(config, report["pack"])
+
+    def _deliver(self, config: Mapping[str, Any], result: PackResult) -> None:
+        number, position = config["job"], config["position"]
+        pack = self.jobs[number].pack
+        if number in self.finished:  # a worker that is lost after its report is run again
+            return
+        if position != WHOLE:
+            arrived = self._parts.setdefault(number, {})
+            arrived[position] = result
+            if len(arrived) < len(pack.trials):
+                return
+            result = PackResult.joined([((place,), arrived[place]) for place in sorted(arrived)])
+            del self._parts[number]
+        self.finished.add(number)
+        self.on_result(pack, result)
+
+    def give_up(self, config: Mapping[str, Any], reason: str) -> None:
+        number, position = config["job"], config["position"]
+        job = self.jobs[number]
+        if position == WHOLE and len(job.pack.trials) > 1:
+            if number not in self.finished:
+                self.queue.split(number, len(job.pack.trials))
+        else:
+            self._deliver(config, PackResult.failed(1, reason, job.setup.device))
+
+    def seconds(self, config: Mapping[str, Any]) -> float:
+        """How long a worker may train: a pack as long as its trials one after another."""
+        trials = len(self.jobs[config["job"]].pack.trials) if config["position"] == WHOLE else 1
+        return self.timeout * trials

@@ -29,15 +29,15 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
     train = {seed: seed_data.train for seed, seed_data in data.items()}
     trainer = Trainer(setup)
     fitted = _fit(method, train, pack.trials, trainer)
-    predictors = {position: one for position, one in enumerate(fitted) if not isinstance(one, _Failed)}
-    failures = {position: one.reason for position, one in enumerate(fitted) if isinstance(one, _Failed)}
+    predictors = {place: model for place, model in enumerate(fitted) if not isinstance(model, _Failed)}
+    failures = {place: failed.reason for place, failed in enumerate(fitted) if isinstance(failed, _Failed)}
     scores: dict[int, list[dict[str, Any]]] = {}
     for seed in pack.seeds:
-        mine = {position: one for position, one in predictors.items() if pack.trials[position].seed == seed}
+        of_seed = {place: model for place, model in predictors.items() if pack.trials[place].seed == seed}
         rows = data[seed].train
         for environment in data[seed].validation:
-            found = score_together(list(mine.values()), environment, rows.task, rows.classes)
-            for position, values in zip(mine, found, strict=True):
+            scored = score_together(list(of_seed.values()), environment, rows.task, rows.classes)
+            for position, values in zip(of_seed, scored, strict=True):
                 if isinstance(values, BaseException):
                     failures[position] = one_line(values)
                     continue
@@ -69,7 +69,7 @@ def run_configuration(method: Method, pack: Pack, data: Mapping[int, SearchData]
 
     places = {trial.seed: position for position, trial in enumerate(pack.trials)}
     parts = []
-    for part in divide(pack.study, pack.trials, alike, capacity):
+    for part in divide(pack.study_id, pack.trials, alike, capacity):
         result = run_pack(method, part, {seed: data[seed] for seed in part.seeds}, setup)
         parts.append(([places[trial.seed] for trial in part.trials], result))
     return PackResult.joined(parts)
@@ -110,7 +110,7 @@ def _fit(
     except (Exception, SystemExit) as error:
         if len(trials) == 1:
             return [_Failed(one_line(error))]
-    return [one for trial in trials for one in _fit(method, train, [trial], trainer)]
+    return [fitted for trial in trials for fitted in _fit(method, train, [trial], trainer)]
 
 
 def _check_sendable(predictors: list[Any]) -> None:

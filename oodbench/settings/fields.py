@@ -6,8 +6,10 @@ and `--set-training` behave alike and every one of them can describe itself.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -72,7 +74,7 @@ def as_texts(instance: Any) -> dict[str, str]:
     return {name: _as_text(value) for name, value in as_dict(instance).items()}
 
 
-def describe(cls: type[Any]) -> list[tuple[str, str, str, str]]:
+def describe_settings(cls: type[Any]) -> list[tuple[str, str, str, str]]:
     """(name, type, default, help) of every setting."""
     types = get_type_hints(cls)
     return [
@@ -82,7 +84,7 @@ def describe(cls: type[Any]) -> list[tuple[str, str, str, str]]:
 
 
 def describe_briefly(cls: type[Any]) -> str:
-    return ", ".join(f"{name}={default}" for name, _, default, _ in describe(cls)) or "no settings"
+    return ", ".join(f"{name}={default}" for name, _, default, _ in describe_settings(cls)) or "no settings"
 
 
 def changed(instance: Any) -> dict[str, str]:
@@ -94,10 +96,10 @@ def changed(instance: Any) -> dict[str, str]:
     }
 
 
-def differences(instance: Any, usual: Any) -> dict[str, str]:
+def changed_from(instance: Any, usual: Any) -> dict[str, str]:
     """All settings, named or not, that differ from those of another instance, as text."""
-    other = as_dict(usual)
-    return {name: _as_text(value) for name, value in as_dict(instance).items() if value != other[name]}
+    usual_values = as_dict(usual)
+    return {name: _as_text(value) for name, value in as_dict(instance).items() if value != usual_values[name]}
 
 
 def type_name(kind: Any) -> str:
@@ -127,37 +129,62 @@ def _as_text(value: Any) -> str:
 
 
 def _convert(kind: Any, value: Any) -> Any:
-    if get_origin(kind) is Literal:
-        for choice in get_args(kind):
-            if str(choice) == str(value):
-                return choice
-        raise ValueError
-    if get_origin(kind) in (Union, UnionType):
-        for part in get_args(kind):
-            try:
-                return _convert(part, value)
-            except (ValueError, TypeError):
-                continue
-        raise ValueError
-    if get_origin(kind) is tuple:
-        if isinstance(value, str):
-            value = [part.strip() for part in value.split(",")]
-        elif isinstance(value, int | float):
-            value = [value]
-        return tuple(_convert(get_args(kind)[0], part) for part in value)
-    if kind is bool:
-        return _BOOLEANS[str(value).lower()] if str(value).lower() in _BOOLEANS else _reject()
-    if kind is NoneType:
-        return None if value is None or str(value).lower() == "none" else _reject()
-    if kind is int:
-        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-            raise ValueError
-        return int(value)
-    if kind is float:
-        number = float(value)
-        return number if number == number and abs(number) != float("inf") else _reject()
-    return kind(value)
+    """The value as that kind; ValueError or TypeError where it is none."""
+    origin = get_origin(kind)
+    if origin is Literal:
+        return _first(choice for choice in get_args(kind) if str(choice) == str(value))
+    if origin in (Union, UnionType):
+        return _first(_convertible(get_args(kind), value))
+    if origin is tuple:
+        return tuple(_convert(get_args(kind)[0], part) for part in _parts(value))
+    return _PLAIN[kind](value) if kind in _PLAIN else kind(value)
 
 
-def _reject() -> Any:
+def _first(values: Iterator[Any]) -> Any:
+    for value in values:
+        return value
     raise ValueError
+
+
+def _convertible(kinds: Iterable[Any], value: Any) -> Iterator[Any]:
+    for kind in kinds:
+        with contextlib.suppress(ValueError, TypeError):
+            yield _convert(kind, value)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    return [value] if isinstance(value, int | float) else value
+
+
+def _boolean(value: Any) -> bool:
+    if str(value).lower() not in _BOOLEANS:
+        raise ValueError
+    return _BOOLEANS[str(value).lower()]
+
+
+def _none(value: Any) -> None:
+    if value is not None and str(value).lower() != "none":
+        raise ValueError
+
+
+def _whole_number(value: Any) -> int:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError
+    return int(value)
+
+
+def _finite_number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+_PLAIN: dict[Any, Callable[[Any], Any]] = {
+    bool: _boolean,
+    NoneType: _none,
+    int: _whole_number,
+    float: _finite_number,
+}

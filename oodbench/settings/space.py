@@ -151,7 +151,7 @@ class Option(Choice):
 Space = Mapping[str, Dimension]
 
 
-def restrict(space: Space, fixed: Mapping[str, Fixed]) -> Space:
+def restrict_space(space: Space, fixed: Mapping[str, Fixed]) -> Space:
     """The space that is left to search where some hyper-parameters may only have certain values."""
     return {
         name: _among(dimension, fixed[name]) if isinstance(fixed.get(name), tuple) else dimension
@@ -169,7 +169,7 @@ def enumerate_configurations(space: Space, fixed: Mapping[str, Value], most: int
             values.append([dimension.default, *(value for value in dimension.values if value != dimension.default)])
         else:
             return None
-    if math.prod(len(some) for some in values) > most:
+    if math.prod(len(choices) for choices in values) > most:
         return None
     return [dict(zip(space, point, strict=True)) for point in itertools.product(*values)]
 
@@ -194,8 +194,8 @@ def draw_configuration(
 
 def parse_value(space: Space, name: str, value: Any, owner: str) -> Value:
     if name not in space:
-        known = ", ".join(space) or "none"
-        raise InvalidSetting(f"{owner} has no hyper-parameter {name!r}.\nIt has: {known}.")
+        names = ", ".join(space) or "none"
+        raise InvalidSetting(f"{owner} has no hyper-parameter {name!r}.\nIt has: {names}.")
     try:
         return space[name].parse(value)
     except (ValueError, TypeError, OverflowError):
@@ -210,15 +210,15 @@ def parse_fixed(space: Space, name: str, value: Any, owner: str) -> Fixed:
     if not isinstance(several, list | tuple):
         return parse_value(space, name, value, owner)
     if not several:
-        raise InvalidSetting(f"{owner}: {name} is given no value.\nName one or more, for example {name}=1,10.")
-    parsed = tuple(dict.fromkeys(parse_value(space, name, one, owner) for one in several))
+        raise InvalidSetting(f"{owner}: {name} has no value.\nGive one or more, for example {name}=1,10.")
+    parsed = tuple(dict.fromkeys(parse_value(space, name, part, owner) for part in several))
     return parsed if len(parsed) > 1 else parsed[0]
 
 
 def fixed_text(value: Fixed) -> str:
     """As the user would write it: 0.1 or 0.1,1,10."""
     if isinstance(value, tuple):
-        return ",".join(fixed_text(one) for one in value)
+        return ",".join(fixed_text(part) for part in value)
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.data import Environment
 from oodbench.engine.scoring import score
 from oodbench.errors import one_line
-from oodbench.kit.stability import ALPHA0, Description, describe, ood_stability, worst_subpopulation
+from oodbench.kit.stability import ALPHA0, describe, ood_stability, worst_subpopulation
+from oodbench.study.record import Assessment, Stability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,75 +31,51 @@ MOST_COLUMNS = 20  # in a description
 NOT_LOOKED = "not looked for: with so many test environments, only with the models of the first seeds"
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """How stable the chosen model of a seed is in one environment."""
-
-    seed: int
-    part: str  # validation, test, or pooled: the validation environments together
-    environment: str
-    rows: int  # that were looked at
-    stability: float = math.nan
-    ods: float = math.nan  # from the training rows; of test environments only
-    worst: Description | None = None
-    failure: str = ""  # why there are no values
-
-
-@dataclass(frozen=True)
-class Stability:
-    """All assessments of a study, at one alpha0."""
-
-    alpha0: float
-    assessments: list[Assessment]
-    pooled: list[dict[str, Any]] = field(default_factory=list)  # result rows of the pooled validation data
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"alpha0": self.alpha0, "assessments": [_plain(one) for one in self.assessments]}
-
-    def join(self, results: pd.DataFrame) -> pd.DataFrame:
-        """The results with the columns `stability` and `ods`; only the chosen configuration has values there."""
-        measured = {(one.seed, one.part, one.environment): one for one in self.assessments}
-        keys = zip(results["seed"], results["part"], results["environment"], strict=True)
-        rows = [measured.get(key) if chosen else None for key, chosen in zip(keys, results["chosen"], strict=True)]
-        return results.assign(
-            stability=[row.stability if row else math.nan for row in rows],
-            ods=[row.ods if row else math.nan for row in rows],
-        )
-
-
 def assess(
     study: Study,
     models: Mapping[int, Predictor],
     configuration: int,
     test: Mapping[int, Sequence[Environment]],
-) -> Stability:
+) -> tuple[Stability, list[dict[str, Any]]]:
     """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one.
 
-    `test` has, by seed, rows drawn from the test environments when they were opened.
+    `test` has, by seed, rows drawn from the test environments when they were opened. Also gives the result rows of the
+    pooled validation data.
     """
     told = study.dataset.facts.get("alpha0", ALPHA0)
     alpha0 = told if 0 < told <= 0.5 else ALPHA0
-    found, pooled = [], []
+    assessments: list[Assessment] = []
+    pooled: list[dict[str, Any]] = []
     for number, (seed, model) in enumerate(models.items()):
         train = _some_rows(study, Environment.pooled("training", study.data.train[seed]))
         validation = study.data.validation[seed]
         together = Environment.pooled("validation", validation)
         look = partial(_look, study, model, seed, train, alpha0)
         pooled_look = look("pooled", _some_rows(study, together))
-        found.append(pooled_look)
+        assessments.append(pooled_look)
         if len(validation) == 1:
-            found.append(replace(pooled_look, part="validation", environment=validation[0].name))
+            assessments.append(replace(pooled_look, part="validation", environment=validation[0].name))
         else:
-            found += [look("validation", _some_rows(study, environment)) for environment in validation]
+            assessments += [look("validation", _some_rows(study, environment)) for environment in validation]
         closely = number == 0 or (number + 1) * len(test[seed]) <= MOST_LOOKS
-        found += [look("test", _some_rows(study, environment), closely) for environment in test[seed]]
+        assessments += [look("test", _some_rows(study, environment), closely) for environment in test[seed]]
         pooled.append(
             {"configuration": configuration, "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
             | score(model, together, study.dataset.task, study.dataset.classes)
         )
-    return Stability(alpha0, found, pooled)
+    return Stability(alpha0, tuple(assessments)), pooled
+
+
+def join(results: pd.DataFrame, stability: Stability) -> pd.DataFrame:
+    """The results with the columns `stability` and `ods`; only the chosen configuration has values there."""
+    measured = {(one.seed, one.part, one.environment): one for one in stability.assessments}
+    keys = zip(results["seed"], results["part"], results["environment"], strict=True)
+    rows = [measured.get(key) if chosen else None for key, chosen in zip(keys, results["chosen"], strict=True)]
+    return results.assign(
+        stability=[_number(row.stability if row else None) for row in rows],
+        ods=[_number(row.ods if row else None) for row in rows],
+    )
 
 
 def _look(
@@ -118,8 +95,9 @@ def _look(
             seen = replace(seen, ods=ood_stability(model, train, rows))
         if closely:
             worst = worst_subpopulation(model, rows, alpha0)
-            description = describe(model, rows, worst, study.dataset.columns)
-            seen = replace(seen, stability=worst.divergence, worst=description)
+            described = describe(model, rows, worst, study.dataset.columns)
+            described = replace(described, columns=described.columns[:MOST_COLUMNS])
+            seen = replace(seen, stability=worst.divergence, worst=described)
     except (Exception, SystemExit) as error:  # the model has its scores; this is one thing less to say of it
         return replace(seen, failure=one_line(error))
     return seen if closely else replace(seen, failure=NOT_LOOKED)
@@ -131,8 +109,5 @@ def _some_rows(study: Study, environment: Environment) -> Environment:
     return rows if study.dataset.task == "classification" else replace(rows, y=rows.y.astype(float))
 
 
-def _plain(assessment: Assessment) -> dict[str, Any]:
-    plain = {key: None if value != value else value for key, value in asdict(assessment).items()}
-    if plain["worst"]:
-        plain["worst"]["columns"] = plain["worst"]["columns"][:MOST_COLUMNS]
-    return plain
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -13,26 +13,26 @@ class Claims:
         self.folder = directory / "locks"
         self._held: dict[str, Any] = {}
 
-    def take(self, study: str, wait: bool) -> bool:
+    def take(self, study_id: str, wait: bool) -> bool:
         """Whether the study is ours now. Waiting drivers must take theirs in the same order, lest they wait in turn."""
         from filelock import FileLock, Timeout
 
-        if study in self._held:
+        if study_id in self._held:
             return True
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / f"{study}.lock", thread_local=False)  # released by the thread that concludes
+        lock = FileLock(self.folder / f"{study_id}.lock", thread_local=False)  # released by the thread that concludes
         try:
             lock.acquire(timeout=-1 if wait else 0, poll_interval=0.2)
         except Timeout:
             return False
-        self._held[study] = lock
+        self._held[study_id] = lock
         return True
 
-    def release(self, study: str) -> None:
-        lock = self._held.pop(study, None)
+    def release(self, study_id: str) -> None:
+        lock = self._held.pop(study_id, None)
         if lock is not None:
             lock.release()
 
     def release_all(self) -> None:
-        for study in list(self._held):
-            self.release(study)
+        for study_id in list(self._held):
+            self.release(study_id)

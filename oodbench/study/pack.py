@@ -16,7 +16,7 @@ from oodbench.settings.space import Value
 class Pack:
     """Trials of one study that share array shapes and train as one tensor program."""
 
-    study: str
+    study_id: str
     index: int
     trials: tuple[Trial, ...]
 
@@ -60,7 +60,7 @@ class PackResult:
 
 
 def divide(
-    study: str,
+    study_id: str,
     trials: Sequence[Trial],
     alike: Callable[[Trial], Hashable],
     capacity: Callable[[Trial], int],
@@ -86,7 +86,7 @@ def divide(
                         key=lambda trial: (trial.seed, trial.configuration),
                     )
                 )
-                packs.append(Pack(study, len(packs), block))
+                packs.append(Pack(study_id, len(packs), block))
     return packs
 
 

@@ -1,41 +1,255 @@
-"""A study as the record has it, read from the entry that was made of it."""
+"""The record of a concluded study: built once, stored whole as study.json beside its result rows, and all that is read.
+
+A field that is added, removed or changed makes another `SCHEMA`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from oodbench.engine.data import Task
-from oodbench.study.ledger import Ledger
+from oodbench.kit.stability import Description
+from oodbench.settings.space import Fixed, Value
+from oodbench.study.document import Damaged, read_document
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SCHEMA = 1
+STUDY_FILE = "study.json"
+RESULTS_FILE = "results.parquet"
+COLUMNS = {
+    "configuration": "i",
+    "seed": "i",
+    "part": "O",
+    "environment": "O",
+    "rows": "i",
+    "loss": "f",
+    "error": "f",
+    "accuracy": "f",
+    "f1": "f",
+    "stability": "f",
+    "ods": "f",
+    "chosen": "b",
+}
+"""Of result rows, and what they hold: whole numbers, texts, numbers, or true and false."""
 
-@dataclass(frozen=True, eq=False)
-class StudyRecord:
-    run_id: str
-    study: str  # its identity
-    label: str
-    task: Task
-    status: str  # FINISHED or FAILED
-    reason: str
+Status = Literal["FINISHED", "FAILED"]
+Kept = Literal["loadable", "arrays", "nothing"]
+"""Of the chosen models: models that MLflow loads, arrays that only their plug-in can use, or nothing."""
+Setting = Fixed | None
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The budget: so many configurations, each on so many seeds, and how they were found."""
+
     trials: int
     seeds: int
-    failed_trainings: int
-    fingerprint: str
-    information: str
-    results: pd.DataFrame | None
-    concluded: str = ""  # the day, in UTC
-    versions: Mapping[str, str] = field(default_factory=dict)
-    notice: str = ""  # what a reader must know of the data
-    test_fingerprint: str = ""
-    ledger: Ledger = field(default_factory=Ledger)
-    selector: str = ""
-    search: str = ""  # the identity of its trainings; studies that choose otherwise among the same have it, too
-    repeat_of: str = ""  # the study whose search this one repeats
-    chosen: Mapping[str, str] = field(default_factory=dict)  # hyper-parameters
-    command: str = ""  # that does it again
-    git_commit: str = ""
-    python: str = ""
+    seed: int = 0  # of the search; the data's seeds are seed, seed + 1, ...
+    repeat: int = 0  # which search on the same data
+    search: str = "random"
+    scheduler: str = "none"
+    seconds: float | None = None  # after which no configuration was begun
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a study spent, as it was counted."""
+
+    trials: int = 0  # configurations that were tried
+    complete_trials: int = 0
+    stopped_trials: int = 0  # by the scheduler, before their end
+    trainings: int = 0
+    failed_trainings: int = 0
+    gradient_steps: int = 0
+    row_visits: int = 0
+    seconds: float = 0.0
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The chosen configuration and what it was chosen from."""
+
+    selector: str
+    configuration: int
+    score: float
+    scores: Mapping[int, float]  # configuration -> mean over seeds; only those that finished on every seed
+    hparams: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The opening of the test environments: when, for which configurations, and what was found inside."""
+
+    opened_at: datetime
+    configurations: tuple[int, ...]
+    before_selection: bool  # true only for the oracle
+    test_fingerprint: str
+    rows: Mapping[str, int]  # by environment, of the first seed
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How stable the chosen model of a seed is in one environment."""
+
+    seed: int
+    part: str  # validation, test, or pooled: the validation environments together
+    environment: str
+    rows: int  # that were looked at
+    stability: float | None = None
+    ods: float | None = None  # from the training rows; of test environments only
+    worst: Description | None = None
+    failure: str = ""  # why there are no values
+
+
+@dataclass(frozen=True)
+class Stability:
+    """All assessments of a study, at one alpha0."""
+
+    alpha0: float
+    assessments: tuple[Assessment, ...]
+
+
+@dataclass(frozen=True)
+class DataUsed:
+    """The data of the search; the rows are those of the first seed, by environment."""
+
+    fingerprint: str  # of training and validation data together
+    validation_fingerprint: str
+    features: int
+    columns: tuple[str, ...] | None
+    training_rows: Mapping[str, int]
+    validation_rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A training without a result."""
+
+    configuration: int
+    seed: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """With what it was made, when, and how to make it again."""
+
+    versions: Mapping[str, str]  # of packages
+    python: str
+    git_commit: str  # of the working directory; empty where that is no repository
+    command: str  # empty where no command can name the method or the dataset
+    started: datetime
+    concluded: datetime
+
+    @property
+    def day(self) -> str:
+        """On which it was concluded, in UTC."""
+        return self.concluded.astimezone(UTC).date().isoformat()
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """All that is known of a concluded study besides its result rows."""
+
+    schema: int
+    study_id: str
+    search_id: str  # of its trainings; studies that choose otherwise among the same trainings have it, too
+    repeat_of: str  # the study whose search this one repeats; empty for others
+    label: str
+    method: str
+    dataset: str
+    dataset_id: str
+    settings: Mapping[str, Setting]  # of the dataset
+    task: Task
+    notice: str  # what a reader must know of the data
+    model: str
+    model_settings: Mapping[str, Setting]
+    recipe: Mapping[str, Setting]
+    fixed: Mapping[str, Fixed]  # hyper-parameters, by the user or a preset
+    budget: Granted
+    selector: str
+    information: tuple[str, ...]  # what the method was told besides unlabelled training rows
+    status: Status
+    reason: str  # why there is no result; empty where there is one
+    ledger: Ledger
+    configurations: tuple[Mapping[str, Value], ...]
+    failures: tuple[Failure, ...]
+    choice: Chosen | None
+    data: DataUsed
+    opening: Opening | None  # of the test environments
+    stability: Stability | None  # of the chosen models
+    models: Kept
+    provenance: Provenance
+
+    @property
+    def title(self) -> str:
+        return f"{self.label} on {self.dataset_id}"
+
+    @property
+    def told(self) -> str:
+        return ", ".join(self.information)
+
+    @property
+    def chosen(self) -> Mapping[str, Value]:
+        """The chosen hyper-parameters."""
+        return self.choice.hparams if self.choice else {}
+
+    @property
+    def test_fingerprint(self) -> str:
+        return self.opening.test_fingerprint if self.opening else ""
+
+
+@dataclass(frozen=True, eq=False)
+class ConcludedStudy:
+    """A study's record with its result rows: what boards, pages and figures are made of."""
+
+    record: StudyRecord
+    results: pd.DataFrame | None  # a row per configuration, seed, part and environment; None where it failed
+    run_id: str = ""  # of MLflow; empty until the study is delivered
+
+    @property
+    def label(self) -> str:
+        return self.record.label
+
+
+def parse_record(content: bytes) -> StudyRecord:
+    """What study.json holds. Raises `OtherSchema` or `Damaged`."""
+    record = read_document(StudyRecord, content, SCHEMA)
+    if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
+        raise Damaged(f"its status {record.status} does not go with its choice")
+    if record.choice and record.choice.configuration not in range(len(record.configurations)):
+        raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
+    return record
+
+
+def read_results(path: Path) -> pd.DataFrame:
+    """What results.parquet holds. Raises `Damaged`."""
+    import pandas as pd
+
+    try:
+        results = pd.read_parquet(path)
+    except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
+        raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
+    for name, kind in COLUMNS.items():
+        if name not in results:
+            raise Damaged(f"it has no column {name!r}")
+        if not _holds(results[name], kind):
+            raise Damaged(f"its column {name!r} is of type {results[name].dtype}")
+    return results
+
+
+def _holds(column: pd.Series[float], kind: str) -> bool:
+    from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_object_dtype, is_string_dtype
+
+    if kind == "O":
+        return is_string_dtype(column) or is_object_dtype(column)
+    check = {"i": is_integer_dtype, "f": is_float_dtype, "b": is_bool_dtype}[kind]
+    # a column of no rows has no type, nor has one of no values: a regression has no accuracy
+    return bool(check(column) or (column.isna().all() if kind == "f" else not len(column)))

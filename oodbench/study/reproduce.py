@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from oodbench.plugin.registry import names
-from oodbench.settings.fields import differences
+from oodbench.settings.fields import changed_from
 from oodbench.settings.space import fixed_text
 from oodbench.study.spec import Resources, Selecting, Training
 from oodbench.study.study import Study
@@ -18,10 +18,10 @@ def command_for(study: Study) -> str:
     dataset, model = study.dataset, study.setup.model
     same_family = model.name == dataset.model.name
     training = Training(
-        settings=differences(dataset, type(dataset)()),
+        settings=changed_from(dataset, type(dataset)()),
         model=None if same_family else model.name,
-        model_settings=differences(model, dataset.model if same_family else type(model)()),
-        recipe=differences(study.setup.recipe, dataset.recipe),
+        model_settings=changed_from(model, dataset.model if same_family else type(model)()),
+        recipe=changed_from(study.setup.recipe, dataset.recipe),
         fix={name: fixed_text(value) for name, value in study.fixed.items()},
     )
     words = ["oodbench", "run", "--method", study.method_name, "--dataset", study.dataset_name, *training.as_words()]

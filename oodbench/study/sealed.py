@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +13,11 @@ from oodbench.engine.scoring import score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
+from oodbench.study.record import Opening
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
     from oodbench.study.study import Study
-
-
-@dataclass(frozen=True)
-class Opening:
-    """The record of an opening: when, for which configurations, and what was found inside."""
-
-    opened_at: str
-    configurations: list[int]
-    before_selection: bool  # true only for the oracle
-    test_fingerprint: str
 
 
 def open_test(
@@ -42,6 +32,7 @@ def open_test(
     The test data of one seed is let go before that of the next is made.
     """
     configurations = list(configurations)
+    sizes: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
     drawn: dict[int, list[Environment]] = {}
     fingerprints: list[str] = []
@@ -50,6 +41,7 @@ def open_test(
         fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
         if fault:
             raise StudyFailed(fault)
+        sizes = sizes or {environment.name: len(environment) for environment in test}
         most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
         drawn[seed] = [environment.draw(most) for environment in test]
         fingerprints.append(fingerprint(test))
@@ -58,10 +50,11 @@ def open_test(
             for environment in environments:
                 rows += _score_all(study, models, configurations, seed, part, environment)
     opening = Opening(
-        opened_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        configurations=configurations,
+        opened_at=datetime.now(UTC).replace(microsecond=0),
+        configurations=tuple(configurations),
         before_selection=before_selection,
         test_fingerprint=hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16],
+        rows=sizes,
     )
     return rows, opening, drawn
 

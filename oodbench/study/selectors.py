@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from oodbench.errors import StudyFailed, UnknownName
+from oodbench.settings.space import Value
+from oodbench.study.record import Chosen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,26 +19,13 @@ SELECTORS = {
 }
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The chosen configuration and what it was chosen from."""
-
-    selector: str
-    configuration: int
-    score: float
-    scores: dict[int, float]  # configuration -> mean over seeds; only those that finished on every seed
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 def check_selector(name: str) -> str:
     if name not in SELECTORS:
         raise UnknownName("selector", name, SELECTORS)
     return name
 
 
-def select(scores: pd.DataFrame, selector: str, seeds: int) -> Selection:
+def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequence[Mapping[str, Value]]) -> Chosen:
     """The configuration with the smallest score, averaged over seeds, among those that finished on every seed.
 
     `scores` has a row per configuration, seed and environment: of the validation part, or for the oracle of test.
@@ -50,7 +39,7 @@ def select(scores: pd.DataFrame, selector: str, seeds: int) -> Selection:
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
     table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
     chosen = min(table, key=lambda configuration: (table[configuration], configuration))
-    return Selection(selector, chosen, table[chosen], table)
+    return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]))
 
 
 def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:

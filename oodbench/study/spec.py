@@ -84,13 +84,18 @@ class Budget(Options):
     @property
     def deviations(self) -> list[str]:
         """In what it differs from a random search of all trials."""
-        parts = [] if self.search == "random" else [f"search={self.search}"]
-        parts += [] if self.scheduler == "none" else [f"scheduler={self.scheduler}"]
-        return parts + ([] if self.seconds is None else [f"budget={seconds_text(self.seconds)}"])
+        return describe_search(self.search, self.scheduler, self.seconds)
 
     @property
     def data_seeds(self) -> list[int]:
         return [self.seed + index for index in range(self.seeds)]
+
+
+def describe_search(search: str, scheduler: str, seconds: float | None) -> list[str]:
+    """In what it differs from a random search of all trials."""
+    parts = [] if search == "random" else [f"search={search}"]
+    parts += [] if scheduler == "none" else [f"scheduler={scheduler}"]
+    return parts + ([] if seconds is None else [f"budget={seconds_text(seconds)}"])
 
 
 @dataclass(frozen=True, kw_only=True)

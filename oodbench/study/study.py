@@ -21,7 +21,7 @@ from oodbench.settings.space import (
     draw_configuration,
     enumerate_configurations,
     fixed_text,
-    restrict,
+    restrict_space,
 )
 from oodbench.study.data import SearchData, SharedData
 from oodbench.study.pack import Pack, divide
@@ -108,7 +108,7 @@ class Study:
     @cached_property
     def space(self) -> Space:
         """What is searched, with what is decided."""
-        return restrict(self.method.search_space(), self.fixed)
+        return restrict_space(self.method.search_space(), self.fixed)
 
     @cached_property
     def decided(self) -> dict[str, Value]:

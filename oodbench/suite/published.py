@@ -31,11 +31,11 @@ def read_figures(path: Path, shown: str) -> list[Figure]:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise UserError(f"{shown} does not have the columns it needs.\nThey are: {','.join(COLUMNS)}.")
+                raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
             return [_figure(row, f"{shown}, line {reader.line_num}") for row in reader]
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{shown} cannot be read: {reason}.\nThe path starts at the suite's folder.") from None
+        raise UserError(f"{shown} cannot be read: {reason}.\nThe path is relative to the suite's folder.") from None
 
 
 def _figure(row: Mapping[str, str], where: str) -> Figure:
@@ -53,11 +53,11 @@ def _figure(row: Mapping[str, str], where: str) -> Figure:
 
 
 def check_figures(figures: Sequence[Figure], dataset: type[Dataset], settings: Sequence[Mapping[str, Any]]) -> None:
-    """Every figure must belong to a setting of its board: a typing error would only hide it."""
-    have = [configure(dataset, some, "dataset") for some in settings]
+    """Every figure must belong to a setting of its board: a typo would only hide it."""
+    configured = [configure(dataset, values, "dataset") for values in settings]
     for figure in figures:
         try:
-            fits = configure(dataset, figure.settings, "setting") in have
+            fits = configure(dataset, figure.settings, "setting") in configured
         except UserError as error:
             raise UserError(f"{figure.where}: {error}") from None
         if not fits:
@@ -69,7 +69,7 @@ def stand_beside(
     board: Leaderboard, figures: Sequence[Figure], dataset: Dataset, methods: Mapping[str, str]
 ) -> Leaderboard:
     """The board with the figures for this setting in its cells; `methods` are the methods of its labels."""
-    known = {
+    published = {
         (figure.method, figure.metric): figure.published
         for figure in figures
         if configure(type(dataset), figure.settings, "setting") == dataset
@@ -78,7 +78,7 @@ def stand_beside(
         replace(
             row,
             cells={
-                metric: replace(cell, published=known.get((methods[row.label], metric)))
+                metric: replace(cell, published=published.get((methods[row.label], metric)))
                 for metric, cell in row.cells.items()
             },
         )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board.leaderboard import Cell, Leaderboard, compile_leaderboard
+from oodbench.errors import Notice, UnreadableRecord
 from oodbench.settings.space import Value
 from oodbench.study.study import Study
 from oodbench.suite.published import stand_beside
-from oodbench.suite.suite import Board, Mode, Overrides, Part, Suite
+from oodbench.suite.suite import BoardSpec, Mode, Overrides, Part, Suite
 
 if TYPE_CHECKING:
     from oodbench.record.tracking import Record
-    from oodbench.study.record import StudyRecord
+    from oodbench.study.record import ConcludedStudy
 
 Placed = tuple[Part, Study]
 """A study, and where in the suite it stands."""
@@ -33,14 +35,14 @@ class Point:
 class BoardResult:
     """A board of a suite: a leaderboard per setting, or a curve."""
 
-    board: Board
+    board: BoardSpec
     leaderboards: list[Leaderboard]
     points: list[Point]  # of the curve, method by method
-    found: list[list[StudyRecord]]  # what the record has, leaderboard by leaderboard
+    concluded: list[list[ConcludedStudy]]  # what the record has, leaderboard by leaderboard
 
     @property
-    def records(self) -> list[StudyRecord]:
-        return [record for records in self.found for record in records]
+    def studies(self) -> list[ConcludedStudy]:
+        return [study for studies in self.concluded for study in studies]
 
     def as_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = {"name": self.board.name, "title": self.board.title}
@@ -67,25 +69,35 @@ class SuiteBoards:
 def compile_boards(suite: Suite, placed: Sequence[Placed], record: Record, mixed: bool) -> list[BoardResult]:
     """The suite's boards in their order, from what the record has of their studies."""
     return [
-        _compile_board(board, [one for one in placed if one[0].board is board], record, mixed) for board in suite.boards
+        _compile_board(board, [(part, study) for part, study in placed if part.board is board], record, mixed)
+        for board in suite.boards
     ]
 
 
-def _compile_board(board: Board, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
+def _compile_board(board: BoardSpec, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
     leaderboards, points, by_leaderboard = [], [], []
     for settings in board.settings:
-        mine = [one for one in placed if one[0].settings is settings]
-        studies = [study for _, study in mine]
-        found = [] if record.is_empty else record.records_of(studies)
+        here = [(part, study) for part, study in placed if part.settings is settings]
+        studies = [study for _, study in here]
+        concluded = _read(record, studies)
         labels = [study.label for study in studies]
-        compiled = compile_leaderboard(studies[0].dataset_id, found, labels, board.metrics, mixed=mixed)
-        methods = {study.label: part.method for part, study in mine}
+        compiled = compile_leaderboard(studies[0].dataset_id, concluded, labels, board.metrics, mixed=mixed)
+        methods = {study.label: part.method for part, study in here}
         compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
         rows = {row.label: row for row in compiled.rows}
         in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
         leaderboards.append(replace(compiled, dataset_id=board.dataset_id(settings), rows=in_order))
-        by_leaderboard.append(found)
+        by_leaderboard.append(concluded)
         points += [
-            Point(part.method, part.point, rows[study.label].cells) for part, study in mine if part.point is not None
+            Point(part.method, part.point, rows[study.label].cells) for part, study in here if part.point is not None
         ]
     return BoardResult(board, leaderboards, points, by_leaderboard)
+
+
+def _read(record: Record, studies: Sequence[Study]) -> list[ConcludedStudy]:
+    """What the record has of a board's studies; if it is nothing that can be read, the other boards are shown."""
+    try:
+        return [] if record.is_empty else record.records_of(studies)
+    except UnreadableRecord as error:
+        warnings.warn(str(error), Notice, stacklevel=2)
+        return []

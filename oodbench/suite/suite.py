@@ -66,7 +66,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Board:
+class BoardSpec:
     """Methods on the settings of one dataset, and what is shown of them."""
 
     name: str
@@ -95,7 +95,7 @@ class Suite:
     trials: int
     seeds: int
     selector: str
-    boards: tuple[Board, ...]
+    boards: tuple[BoardSpec, ...]
     modes: Mapping[str, Mode]
 
     def find_mode(self, name: str | None) -> Mode:
@@ -159,7 +159,7 @@ class Overrides(Options):
 class Part:
     """One study of a suite: where it stands, and what is asked for."""
 
-    board: Board
+    board: BoardSpec
     settings: Mapping[str, Any]
     method: str
     point: Value | None  # of the curve
@@ -190,7 +190,7 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
 def _part(
     suite: Suite,
     mode: Mode,
-    board: Board,
+    board: BoardSpec,
     settings: Mapping[str, Any],
     method: str,
     point: Value | None,
@@ -238,7 +238,7 @@ def _check_budgets(suite: Suite, mode: Mode, parts: Sequence[Part]) -> None:
             )
 
 
-def _check_metrics(suite: Suite, board: Board) -> None:
+def _check_metrics(suite: Suite, board: BoardSpec) -> None:
     for settings in board.settings:
         task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
         for metric in board.metrics:

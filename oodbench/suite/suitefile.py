@@ -12,7 +12,7 @@ from typing import Any
 from oodbench.errors import UnknownName, UserError
 from oodbench.study.selectors import check_selector
 from oodbench.suite.published import Figure, read_figures
-from oodbench.suite.suite import Board, Curve, Mode, Suite, Way
+from oodbench.suite.suite import BoardSpec, Curve, Mode, Suite, Way
 
 SHIPPED = Path(__file__).parent / "shipped"
 REQUIRED: Any = object()
@@ -130,7 +130,7 @@ def _suite(top: _Table, name: str, folder: Path) -> Suite:
     tables = [table for table in top.take("boards", list) if isinstance(table, dict)]
     if not tables or len(tables) < len(top.values["boards"]):
         top.fail("boards", "must be a list of one or more tables", "\nWrite each as [[boards]].")
-    boards: dict[str, Board] = {}
+    boards: dict[str, BoardSpec] = {}
     for number, values in enumerate(tables):
         board = _board(_Table(values, top.file, f"boards[{number}]"), methods, figures)
         if board.name in boards:
@@ -155,11 +155,11 @@ def _suite(top: _Table, name: str, folder: Path) -> Suite:
     return Suite(name, top.file, title, about, default, trials, seeds, selector, tuple(boards.values()), modes)
 
 
-def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure]) -> Board:
+def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure]) -> BoardSpec:
     name = table.take("name", str)
     if not name.isidentifier():
         table.fail("name", f"must be a word that can name a file, not {name!r}")
-    board = Board(
+    board = BoardSpec(
         name=name,
         title=table.take("title", str, name),
         dataset=table.take("dataset", str),
@@ -209,7 +209,7 @@ def _curve(table: _Table) -> Curve | None:
     return curve
 
 
-def _mode(name: str, table: _Table, boards: Mapping[str, Board]) -> Mode:
+def _mode(name: str, table: _Table, boards: Mapping[str, BoardSpec]) -> Mode:
     methods_of_boards = list(dict.fromkeys(method for board in boards.values() for method in board.methods))
     special: dict[str, dict[str, Way]] = {}
     about, trials = table.take("about", str, ""), table.positive("trials", None)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import oodbench
-from oodbench.board.cells import Scores, write_cells
+from oodbench.board.cells import MethodScores, write_cells
 from oodbench.board.comparison import compare
 from oodbench.errors import UserError
 from oodbench.record.sources import read_scores
@@ -25,16 +25,16 @@ NOISE = np.random.default_rng(0).normal(0, 0.05, size=(3, 12, 4))  # [method, se
 
 def scores(
     method: str, error: float, noise: int = 0, seeds: int = 12, dataset_id: str = "data", **columns: Any
-) -> Scores:
+) -> MethodScores:
     rows = [
         {"seed": seed, "environment": f"e{place}", "error": error + NOISE[noise, seed, place]} | columns
         for seed in range(seeds)
         for place in range(4)
     ]
-    return Scores(dataset_id, method, "classification" if columns else "regression", pd.DataFrame(rows))
+    return MethodScores(dataset_id, method, "classification" if columns else "regression", pd.DataFrame(rows))
 
 
-def verdicts(a: list[Scores], b: list[Scores], **options: Any) -> dict[str, str]:
+def verdicts(a: list[MethodScores], b: list[MethodScores], **options: Any) -> dict[str, str]:
     return {row.method: row.verdict for row in compare(a, b, **options).rows}
 
 
@@ -73,13 +73,13 @@ def test_few_seeds_can_be_identical_but_not_better() -> None:
     result = compare(a, b)
     assert [(row.verdict, row.reason) for row in result.rows] == [
         ("identical", ""),
-        ("too few to tell", "3, and it takes 6"),
+        ("too few to tell", "3, 6 are needed"),
     ]
     assert not result.worsened
 
 
 def test_a_failure_in_b_alone_is_a_worsening() -> None:
-    failed = Scores("data", "x", "regression", None)
+    failed = MethodScores("data", "x", "regression", None)
     assert compare([scores("x", 1.0)], [failed]).worsened
     both = compare([failed, scores("y", 1.0)], [scores("x", 1.0), scores("y", 1.0)])
     assert {row.method: row.verdict for row in both.rows} == {"y": "identical", "x": "failed in A"}
@@ -88,13 +88,13 @@ def test_a_failure_in_b_alone_is_a_worsening() -> None:
 def test_what_cannot_be_compared() -> None:
     a = scores("x", 1.0)
     assert a.table is not None
-    elsewhere = Scores("data", "x", "regression", a.table.assign(environment="other"))
-    later = Scores("data", "x", "regression", a.table.assign(seed=a.table["seed"] + 100))
+    elsewhere = MethodScores("data", "x", "regression", a.table.assign(environment="other"))
+    later = MethodScores("data", "x", "regression", a.table.assign(seed=a.table["seed"] + 100))
     for b, expected in (
-        (elsewhere, "the test environments are not the same"),
+        (elsewhere, "the test environments differ"),
         (later, "no seed in common"),
         (scores("x", 1.0, accuracy=0.5, f1=0.5), "regression in A and classification in B"),
-        (scores("x", 1.0, dataset_id="data r=2"), "they share no method and setting"),
+        (scores("x", 1.0, dataset_id="data r=2"), "they have no method and dataset setting in common"),
     ):
         with pytest.raises(UserError, match=expected):
             compare([a], [b])
@@ -105,7 +105,7 @@ def test_what_cannot_be_compared() -> None:
 
 
 def test_cells_are_read_as_they_were_written(tmp_path: Path) -> None:
-    written = [scores("a", 1.0), scores("b (x=1, y=2)", 2.0), Scores("data", "failed", "regression", None)]
+    written = [scores("a", 1.0), scores("b (x=1, y=2)", 2.0), MethodScores("data", "failed", "regression", None)]
     (tmp_path / "board_cells.csv").write_text(write_cells(written))
     again = read_scores(str(tmp_path), lambda: pytest.fail("no record is needed"))
     assert [one.method for one in again] == ["a", "b (x=1, y=2)"]
@@ -155,7 +155,7 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
     run = ["run", "-m", "erm", "-m", "fdro", "-d", "selection_bias", *settings, "--trials", "3", "--seeds", "6"]
     done = cli(*run, "--address", ray_address, "--repeats", "3", "--price")
     assert done.code == 0, done.err
-    assert "3 searches, on the same data" in done.err
+    assert "3 searches on the same data" in done.err
     for text in ("over searches", "price of selection", "oracle: chosen on test data", "tier", "95 % interval"):
         assert text in done.out, text
     board = ["leaderboard", "selection_bias", *settings]

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +18,31 @@ from oodbench.errors import UnequalTerms, UserError
 from oodbench.plugin.registry import names
 from oodbench.report.formats import render
 from oodbench.report.tables import notes
-from oodbench.study.ledger import Ledger
 from oodbench.study.plan import Request, plan, resolve
-from oodbench.study.record import StudyRecord
+from oodbench.study.record import ConcludedStudy, Ledger
 from oodbench.study.spec import StudyOptions
+from studies import failed, made_up
 
 TINY = {"majority": 60, "minority": 20, "test_rows": 20}
 
 
-def record(label: str, error: float, **more: Any) -> StudyRecord:
+def record(label: str, error: float, **more: Any) -> ConcludedStudy:
     rows = [(seed, "test", name, error + seed / 100) for seed in range(8) for name in ("a", "b")]
     results = pd.DataFrame(rows, columns=["seed", "part", "environment", "error"]).assign(chosen=True, configuration=0)
-    plain = StudyRecord("run", "id", label, "regression", "FINISHED", "", 20, 8, 0, "f" * 16, "", results)
-    return replace(plain, **{"test_fingerprint": "e" * 16, "ledger": Ledger(trials_granted=20), **more})
+    return made_up(label, results, seeds=8, **more)
 
 
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"ledger": Ledger(trials_granted=40)}, "a, c: 20 trials × 8 seeds; b: 40 trials × 8 seeds."),
-        ({"seeds": 2, "fingerprint": "g" * 16}, "a, c: 20 trials × 8 seeds; b: 20 trials × 2 seeds."),
+        ({"budget__trials": 40}, "a, c: 20 trials × 8 seeds; b: 40 trials × 8 seeds."),
+        ({"budget__seeds": 2, "data__fingerprint": "g" * 16}, "a, c: 20 trials × 8 seeds; b: 20 trials × 2 seeds."),
         (
-            {"ledger": Ledger(trials_granted=20, search="optuna", budget_seconds=60)},
+            {"budget__search": "optuna", "budget__seconds": 60.0},
             "a, c: search=random; b: search=optuna, budget=1m.",
         ),
-        ({"fingerprint": "g" * 16}, "a, c: training data ffffff; b: training data gggggg."),
-        ({"test_fingerprint": "d" * 16}, "a, c: test data eeeeee; b: test data dddddd."),
+        ({"data__fingerprint": "g" * 16}, "a, c: training data ffffff; b: training data gggggg."),
+        ({"opening__test_fingerprint": "d" * 16}, "a, c: test data eeeeee; b: test data dddddd."),
     ],
 )
 def test_unequal_studies_are_refused_and_only_shown_mixed(other: dict[str, Any], expected: str) -> None:
@@ -67,35 +65,35 @@ def test_unequal_studies_are_refused_and_only_shown_mixed(other: dict[str, Any],
 
 
 def test_a_space_that_was_searched_whole_is_not_a_smaller_budget() -> None:
-    board = compile_leaderboard("data", [record("a", 2.0), record("b", 1.0, trials=4)])
+    board = compile_leaderboard("data", [record("a", 2.0), record("b", 1.0, ledger__trials=4)])
     assert not any(row.unequal for row in board.rows)
     assert "| 4 of 20 × 8 |" in render(board, "md")
-    assert "no more than n points" in render(board, "md")
+    assert "has only n points" in render(board, "md")
 
 
 def test_repeats_and_oracles_have_the_terms_of_their_study() -> None:
-    chosen = record("a", 2.0, selector="worst", search="s", study="one")
-    others = [record("a", 2.1, repeat_of="one"), record("a (oracle)", 1.9, selector="oracle", search="s")]
+    chosen = record("a", 2.0, search_id="s", study_id="one")
+    others = [record("a", 2.1, repeat_of="one"), record("a (oracle)", 1.9, selector="oracle", search_id="s")]
     board = compile_leaderboard("data", [chosen, *others])
     assert [(row.label, row.unequal) for row in board.rows] == [("a (oracle)", ""), ("a", "")]
 
 
 def test_a_time_that_was_over_is_not_a_smaller_budget() -> None:
-    timed = Ledger(trials_granted=20, budget_seconds=60)
-    board = compile_leaderboard("data", [record("a", 2.0, ledger=timed), record("b", 1.0, trials=4, ledger=timed)])
+    studies = [record("a", 2.0, budget__seconds=60.0), record("b", 1.0, ledger__trials=4, budget__seconds=60.0)]
+    board = compile_leaderboard("data", studies)
     assert not any(row.unequal for row in board.rows)
-    assert "the time was over" in render(board, "md")
-    assert "no more than n points" not in render(board, "md")
+    assert "the time budget ended" in render(board, "md")
+    assert "has only n points" not in render(board, "md")
 
 
 def test_a_study_without_results_has_no_rank_to_refuse() -> None:
-    failed = record("b", 1.0, seeds=9, results=None, status="FAILED", reason="it diverged")
-    assert [row.failure for row in compile_leaderboard("data", [record("a", 2.0), failed]).rows] == ["", "it diverged"]
+    without = failed(record("b", 1.0, budget__seeds=9), "it diverged")
+    assert [row.failure for row in compile_leaderboard("data", [record("a", 2.0), without]).rows] == ["", "it diverged"]
 
 
-@pytest.mark.parametrize("budget", [{"trials_granted": 7, "gradient_steps": 12_000, "seconds": 1.5, "device": "cpu"}])
-def test_the_ledger_is_in_every_format(budget: dict[str, Any]) -> None:
-    board = compile_leaderboard("data", [record("a", 1.0, ledger=Ledger(**budget))])
+def test_the_ledger_is_in_every_format() -> None:
+    ledger = Ledger(trials=20, gradient_steps=12_000, seconds=1.5, device="cpu")
+    board = compile_leaderboard("data", [record("a", 1.0, ledger=ledger)])
     assert "| a | 0 | 12,000 | 0 | 1.5 | cpu |" in render(board, "md", ledger=True)
     assert "12000" in render(board, "csv", ledger=True)
     assert "12000" not in render(board, "csv")
@@ -132,7 +130,7 @@ def test_knowledge_that_comes_by_hand_is_told_too() -> None:
 
 
 def test_information_is_in_every_format() -> None:
-    board = compile_leaderboard("data", [record("a", 1.0, information="environments")])
+    board = compile_leaderboard("data", [record("a", 1.0, information=("environments",))])
     assert "| environments | 0 |" in render(board, "md")
     assert json.loads(render(board, "json"))["rows"][0]["information"] == "environments"
     assert next(csv.DictReader(io.StringIO(render(board, "csv"))))["information"] == "environments"
@@ -156,7 +154,7 @@ def recorded(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_a_record_with_unequal_studies(cli: Callable[..., Any], recorded: Path) -> None:
-    assert [row.ledger.trials_granted for row in board(recorded, trials=2).rows] == [2, 2]
+    assert [row.budget.trials for row in board(recorded, trials=2).rows if row.budget] == [2, 2]
     assert [row.label for row in board(recorded, trials=1, seeds=2).rows] == ["fdro (steps=20)"]
     with pytest.raises(UserError, match="no study on .* has this budget"):
         board(recorded, trials=5)

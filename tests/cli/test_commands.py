@@ -102,7 +102,7 @@ def test_a_gpu_that_is_not_there(cli: Cli) -> None:
         pytest.skip("there is a CUDA GPU")
     done = cli(*RUN, "--device", "cuda")
     assert (done.code, done.err) == (
-        2, "error: --device cuda, but there is no CUDA GPU here.\nUse --device auto or --device cpu.\n",
+        2, "error: --device cuda: there is no CUDA GPU here.\nUse --device auto or --device cpu.\n",
     )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def _look_at_the_stability(cli: Cli, rows: list[dict[str, Any]]) -> None:
     board = ["leaderboard", "selection_bias", *TINY[:6], "--stability"]
     assert re.search(r"validation DS .* test DS .* ODS ", cli(*board).out)
     markdown = cli(*board, "--format", "md").out
-    assert "smaller is stabler" in markdown
+    assert "lower is more stable" in markdown
     assert re.search(r"\| erm( \| [^|]*\d\.\d{3} ± \d\.\d{3}[^|]*){8} \| 3 × 2", markdown)
     assert "validation_stability,validation_stability_spread" in cli(*board, "--format", "csv").out.splitlines()[0]
     run_id = rows[0]["run_id"]
@@ -242,7 +242,7 @@ def test_a_stopped_run_continues_to_the_same_table(cli: Cli, ray_address: str, t
     assert "The same command continues from there." in rest
     again = cli(*command)
     assert again.code == 0, again.err
-    assert "trainings are there from an earlier run" in again.err
+    assert "finished in an earlier run" in again.err
     (tmp_path / "other").mkdir()
     undisturbed = cli(*command, cwd=tmp_path / "other")
     numbers = [[(row["method"], row["metrics"]) for row in done.json()[0]["rows"]] for done in (again, undisturbed)]

@@ -55,17 +55,17 @@ def test_real_files_are_used_when_they_are_there(stand_in: None, states: None) -
 
 @pytest.mark.parametrize("changes", [{"year": 2021}, {"horizon": "5-Year"}, {"target": ("DC",)}])
 def test_the_stand_in_stands_for_nothing_else(stand_in: None, data_dir: Path, changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="data=synthetic knows the 50 states and no year"):
+    with pytest.raises(ValueError, match="data=synthetic has the 50 states and no years"):
         AcsTravel(data="synthetic", **changes)
     assert AcsTravel(**changes).data == "real"
-    with pytest.raises(UnusableData, match="are not in .*\nFetch them: oodbench data fetch acs_travel --year 20"):
+    with pytest.raises(UnusableData, match="are missing in .*\nFetch them: oodbench data fetch acs_travel --year 20"):
         AcsTravel(**changes).train(0)
 
 
 @pytest.mark.parametrize("cls", ALL[1:])
 def test_the_others_say_how_to_fetch(cls: type, data_dir: Path) -> None:
     assert not hasattr(cls(), "data")
-    with pytest.raises(UnusableData, match="50 of 50 census files of 2018 1-Year are not in") as caught:
+    with pytest.raises(UnusableData, match="50 of 50 census files of 2018 1-Year are missing in") as caught:
         cls().train(0)
     assert str(caught.value).endswith("Fetch them: oodbench data fetch acs_travel --year 2018 --horizon 1-Year")
 
@@ -173,12 +173,12 @@ def test_too_few_rows_and_one_class(made: Make, keep: Callable[..., None]) -> No
     ("values", "message"),
     [
         ({"source": "MX"}, "there is no state 'MX'"),
-        ({"target": "MA"}, "MA cannot be source and target at once"),
+        ({"target": "MA"}, "MA cannot be both source and target"),
         ({"leave_out": "others"}, "there is no state 'others'"),
         ({"target": "NY", "leave_out": "NY"}, "leave_out leaves no state to test on"),
         ({"drop": "PUMAS"}, "there is no feature 'PUMAS'. Did you mean 'PUMA'?"),
         ({"drop": ",".join(AcsTravel.problem.features)}, "drop leaves no feature"),
-        ({"year": "1999"}, "no census files of 1999"),
+        ({"year": "1999"}, "no census files for 1999"),
         ({"year": "2020"}, "no standard 1-year files for 2020"),
         ({"horizon": "3-Year"}, "is not one of 1-Year, 5-Year"),
         ({"train_rows": "1"}, "train_rows must be at least 2"),
@@ -230,7 +230,9 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
     assert "the rows are synthetic" in capsys.readouterr().out
     record = Record(None, tmp_path / "record")
     assert record.dataset_ids() == [name]
-    (run,) = record.client.search_runs([record.experiment_id(name)], "tags.`oodbench.kind` = 'study'")
+    experiment = record.experiment_id(name)
+    assert experiment is not None
+    (run,) = record.client.search_runs([experiment], "tags.`oodbench.kind` = 'study'")
     assert "the rows are synthetic" in run.data.tags["oodbench.notice"]
     assert set(result.results()["environment"]) == {"MA", "RI", "VT", "validation"}
 

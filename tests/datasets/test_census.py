@@ -64,11 +64,11 @@ def test_the_fifty_states() -> None:
     ("which", "message"),
     [
         ({"states": "MA,XX"}, "there is no state 'XX'"),
-        ({"year": "2013"}, "no census files of 2013 here.\nYears: 2014 to 2024"),
+        ({"year": "2013"}, "no census files for 2013.\nYears: 2014 to 2024"),
         ({"year": "now"}, "not a year"),
         ({"year": "2020"}, "no standard 1-year files for 2020"),
         ({"horizon": "3-Year"}, "there is no horizon '3-Year'"),
-        ({"county": "Suffolk"}, "not chosen by county"),
+        ({"county": "Suffolk"}, "cannot be chosen by county"),
     ],
 )
 def test_files_that_are_not_published(data_dir: Path, which: dict[str, str], message: str) -> None:
@@ -146,15 +146,15 @@ def test_a_partial_file_of_another_file_is_thrown_away(server: Any, made: Make, 
         ("always 403", "HTTP 403 Forbidden"),
         ("always 404", "HTTP 404 Not Found"),
         ("always 500", "HTTP 500"),
-        ("always page", "no whole zip file but a web page"),
-        ("always shorter", "no whole zip file"),
+        ("always page", "not a complete zip file but a web page"),
+        ("always shorter", "not a complete zip file"),
         ("always stall", "time"),
     ],
 )
 def test_faults_that_stay(server: Any, made: Make, data_dir: Path, fault: str, reason: str) -> None:
     server.offer(made("MA"))
     server.fail(made("MA"), fault)
-    with pytest.raises(Unreachable, match=rf"2018/1-Year/MA could not be fetched. .*{reason}.*\nThe same command"):
+    with pytest.raises(Unreachable, match=rf"2018/1-Year/MA could not be fetched. .*{reason}.*\nRun the same command"):
         fetch(server)
     assert CENSUS.inventory() == []
     assert not list(data_dir.rglob("csv_pma.zip"))
@@ -191,10 +191,10 @@ def test_damage_is_found_and_mended(server: Any, made: Make, data_dir: Path) -> 
     (data_dir / "census/2018/1-Year/csv_pri.zip").unlink()
     faults = {one.facts["state"]: (one.fault, one.remedy) for one in CENSUS.verify()}
     assert faults["MA"] == (
-        "its content is not what was fetched (another SHA-256)",
+        "the file has changed since it was fetched (its SHA-256 differs)",
         "oodbench data fetch acs_travel --year 2018 --horizon 1-Year --states MA",
     )
-    assert faults["RI"][0] == "it is not there any more"
+    assert faults["RI"][0] == "the file is missing"
     fetch(server, "MA,RI")
     assert all(not one.fault for one in CENSUS.verify())
 
@@ -204,7 +204,7 @@ def test_a_revised_file_is_taken_only_on_purpose(server: Any, made: Make, data_d
     fetch(server)
     (data_dir / "census/2018/1-Year/csv_pma.zip").unlink()
     server.offer(made("MA", rows=500))
-    with pytest.raises(UnusableData, match="not the file that was first fetched .*\n.*--renew"):
+    with pytest.raises(UnusableData, match="differs from the file that was first fetched .*\n.*--renew"):
         fetch(server)
     assert fetch(server, renew=True)[0].facts["rows"] == 500
 
@@ -260,10 +260,10 @@ def test_a_fetch_that_is_stopped_continues(server: Any, made: Make, data_dir: Pa
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (lambda one: b"<html>sorry</html>", "no whole zip file but a web page"),
-        (lambda one: one.zipped()[:-200], "no whole zip file"),
-        (lambda one: b"", "no whole zip file"),
-        (lambda one: one.zipped(drop=("AGEP",)), "no PUMS person file"),
+        (lambda one: b"<html>sorry</html>", "not a complete zip file but a web page"),
+        (lambda one: one.zipped()[:-200], "not a complete zip file"),
+        (lambda one: b"", "not a complete zip file"),
+        (lambda one: one.zipped(drop=("AGEP",)), "not a PUMS person file"),
     ],
 )  # fmt: skip
 def test_bad_files_from_a_folder(
@@ -280,7 +280,7 @@ def test_bad_files_from_a_folder(
 
 def test_a_file_of_another_state_or_without_rows(made: Make, data_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "psam_p25.csv").write_bytes(made("RI").text())
-    with pytest.raises(UnusableData, match="its rows are of state 44, not 25 .MA."):
+    with pytest.raises(UnusableData, match="its rows are from state 44, not 25 .MA."):
         CENSUS.fetch({}, Sources(folder=tmp_path), Transfer())
     (tmp_path / "psam_p25.csv").write_bytes(made("MA", rows=0).text())
     with pytest.raises(UnusableData, match="it has no rows"):
@@ -315,8 +315,8 @@ def test_no_space_left(server: Any, made: Make, data_dir: Path) -> None:
         [sys.executable, "-c", NO_SPACE, server.address], capture_output=True, text=True, check=True, timeout=60
     )
     first, second, left, again = done.stdout.splitlines()
-    assert first.startswith("there is no space for 2018/1-Year/MA in ")
-    assert second == "Make room, or choose another folder with --data-dir."
+    assert first.startswith("there is no space left for 2018/1-Year/MA in ")
+    assert second == "Free some space, or choose another folder with --data-dir."
     assert (left, again) == ("[]", "1")
 
 
@@ -353,7 +353,7 @@ def test_the_commands(cli: Callable[..., Any], server: Any, made: Make, data_dir
     (data_dir / "census/2018/1-Year/csv_pri.zip").write_bytes(b"x")
     damaged = cli("data", "verify")
     assert damaged.code == 1
-    assert "mend 2018/1-Year/RI: oodbench data fetch acs_travel --year 2018 --horizon 1-Year --states RI" in damaged.out
+    assert "fix 2018/1-Year/RI: oodbench data fetch acs_travel --year 2018 --horizon 1-Year --states RI" in damaged.out
     refused = cli("data", "fetch", "acs_income", "--states", "VT", "--mirror", server.address)
     assert (refused.code, len(refused.err.strip().splitlines())) == (2, 3)  # a note, and the two lines
     assert "VT could not be fetched" in refused.err

@@ -232,8 +232,8 @@ def test_whole_numbers_name_environments(tmp_path: Path) -> None:
 
 BAD = [
     ({"path": "none.csv"}, "path=none.csv cannot be read: No such file or directory."),
-    ({"path": "."}, "has an ending that says nothing"),
-    ({"path": "people.txt"}, "has an ending that says nothing"),
+    ({"path": "."}, "has no known file extension"),
+    ({"path": "people.txt"}, "has no known file extension"),
     ({"path": "empty.csv"}, "empty.csv cannot be read: Empty CSV file"),
     ({"path": "header.csv"}, "header.csv has no rows"),
     ({"path": "not.parquet"}, "not.parquet cannot be read"),
@@ -243,7 +243,7 @@ BAD = [
     ({"path": "dates.parquet"}, "column 'born' holds timestamp"),
     ({"path": "infinite.parquet"}, "column 'weight' has 1 infinite values"),
     ({"path": "constant.csv"}, "no column varies in the training environments"),
-    ({"path": "one.csv"}, "column 'state' names 1 environments"),
+    ({"path": "one.csv"}, "column 'state' has fewer than two environments"),
     ({"target": "incom"}, "there is no column 'incom'. Did you mean 'income'?\npeople.csv has: state, age"),
     ({"environment": "stat"}, "Did you mean 'state'?"),
     ({"drop": "agee"}, "Did you mean 'age'?"),
@@ -254,9 +254,9 @@ BAD = [
     ({"train": "MA,MA"}, "environment 'MA' is twice in train"),
     ({"test": "MA"}, "environment 'MA' is both in train and in test"),
     ({"drop": "income"}, "column 'income' is both in target and in drop"),
-    ({"target": "job", "task": "regression"}, "the target 'job' must hold numbers, but has 'clerk'"),
+    ({"target": "job", "task": "regression"}, "the target 'job' must hold numbers, but contains 'clerk'"),
     ({"target": "job", "positive": ">3"}, "the target 'job' must hold numbers"),
-    ({"numeric": "job"}, "column 'job' must hold numbers, but has 'clerk'"),
+    ({"numeric": "job"}, "column 'job' must hold numbers, but contains 'clerk'"),
     ({"positive": ">1e9"}, "the target has one class: income >1e9 is always false"),
     ({"positive": ">many"}, "positive=>many cannot be read"),
     ({"target": "level", "positive": "seniro"}, "there is no value of target 'level' 'seniro'. Did you mean 'senior'?"),
@@ -327,7 +327,7 @@ def test_mistakes_end_the_command(cli: Cli, csv: Path, settings: dict[str, str],
 
 def test_without_settings_it_can_be_shown(cli: Cli) -> None:
     shown = cli("show", "table", "--json").json()
-    assert shown["task"] == "as its settings say"
+    assert shown["task"] == "depends on its settings"
     assert [row["name"] for row in shown["settings"]][:6] == ["path", "target", "environment", "train", "test", "task"]
 
 

@@ -14,15 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import oodbench
 from oodbench.errors import Unreachable, Unwritable
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
+from oodbench.record.parcel import Parcel
 from oodbench.record.tracking import Record
 from oodbench.search.packstore import PackStore
 from oodbench.study.claim import Claims
+from oodbench.study.outcome import Outcome
 from oodbench.study.pack import PackResult
 
 TINY = {"majority": 200, "minority": 40, "test_rows": 50}
@@ -86,7 +89,7 @@ def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled
     }  # fmt: skip
     assert {run.info.lifecycle_stage for run in runs} == {"active"}
     (study,) = (run for run in runs if run.data.tags["oodbench.kind"] == "study")
-    assert len(study.inputs.dataset_inputs) == len(parcel.inputs) == 3
+    assert len(study.inputs.dataset_inputs) == 3
     assert len(record.client.get_metric_history(study.info.run_id, "validation/best_score")) == 3
     (board,) = finished.leaderboards()
     again = oodbench.leaderboard("selection_bias", settings=TINY, directory=tmp_path)
@@ -96,8 +99,8 @@ def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled
 def test_what_a_lost_directory_left_open_is_removed(finished: oodbench.Result, tmp_path: Path) -> None:
     parcel = concluded(finished, tmp_path)
     record = Record(None, tmp_path)
-    experiment = record.ensure_experiment(parcel.dataset_id, parcel.experiment_tags)
-    record.create_run(experiment, "stray", {"oodbench.kind": "study", "oodbench.study": parcel.study}, 0)
+    experiment = record.ensure_experiment(parcel.record.dataset_id, {})
+    record.create_run(experiment, "stray", {"oodbench.kind": "study", "oodbench.study": parcel.study_id}, 0)
     deliver(record, parcel)
     runs = all_runs(record)
     assert sorted(
@@ -118,26 +121,15 @@ def test_an_equal_study_in_the_record_is_enough_unless_a_fresh_one_is_wanted(
     deliver(record, replace(parcel, id="another"))
     parents = [run for run in all_runs(record) if run.data.tags["oodbench.kind"] == "study"]
     assert len(parents) == 1
-    fresh = replace(parcel.parent, tags={**parcel.parent.tags, "oodbench.parcel": "wanted"})
-    deliver(record, replace(parcel, id="wanted", fresh=True, parent=fresh))
+    deliver(record, replace(parcel, id="wanted", fresh=True))
     assert len([run for run in all_runs(record) if run.data.tags["oodbench.kind"] == "study"]) == 2
 
 
-def concluded(result: oodbench.Result, directory: Path) -> Any:
+def concluded(result: oodbench.Result, directory: Path) -> Parcel:
     """A parcel of a finished study, put together again from its record."""
-    from oodbench.study.outcome import Outcome
-    from oodbench.study.sealed import Opening
-    from oodbench.study.selectors import Selection
-
-    (study,) = result.studies
-    (found,) = result.record.records_of([study])
-    assert found.results is not None
-    ledger = result.record.document(found.run_id, "ledger.json")
-    written = result.record.document(found.run_id, "selection.json")
-    selection = Selection(**written | {"scores": {int(index): score for index, score in written["scores"].items()}})
-    opening = Opening(**result.record.document(found.run_id, "opening.json"))
-    outcome = Outcome(study, found.results, [], ledger, 0.0, selection, opening)
-    return Outbox(directory).put(outcome, "", fresh=False)
+    (study,) = result.record.records_of(result.studies)
+    assert study.results is not None
+    return Outbox(directory).put(Outcome(study.record, study.results), "", fresh=False)
 
 
 def all_runs(record: Record) -> list[Any]:
@@ -196,7 +188,7 @@ def largest_file(size: int) -> Iterator[None]:
 def test_a_disk_that_takes_no_more_is_said_in_two_lines_and_a_second_try_works(
     ray_address: str, tmp_path: Path
 ) -> None:
-    with largest_file(1024), pytest.raises(Unwritable, match="File too large.\nMake room there") as raised:
+    with largest_file(1024), pytest.raises(Unwritable, match="File too large.\nFree some space") as raised:
         run(tmp_path / "small")
     assert str(raised.value).count("\n") == 1
     left = [path for path in (tmp_path / "small").rglob("*") if path.is_file()]
@@ -226,4 +218,5 @@ def test_an_embedded_record_that_takes_nothing_keeps_the_study(finished: oodbenc
     with pytest.raises(Unreachable, match="does not work: .*not a database"):
         deliver(Record(None, tmp_path), parcel)
     (kept,) = Outbox(tmp_path).parcels()
-    assert kept == parcel
+    assert (kept.slip, kept.record, kept.folder) == (parcel.slip, parcel.record, parcel.folder)
+    pd.testing.assert_frame_equal(kept.results, parcel.results)

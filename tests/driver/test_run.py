@@ -90,13 +90,12 @@ def test_the_record_has_parents_children_and_artifacts(finished: oodbench.Result
         assert tags["oodbench.test_opened_before_selection"] == "false"
         assert tags["oodbench.fingerprint"] == finished.studies[0].data.fingerprint
         assert {"oodbench.version.torch", "oodbench.version.ray", "oodbench.test_opened_at"} <= set(tags)
-        assert {"chosen.learning_rate", "training.steps", "model", "trials", "dataset.majority"} <= set(params)
+        assert {"chosen.learning_rate", "recipe.steps", "model", "trials", "dataset.majority"} <= set(params)
         assert parent.data.metrics["used/gradient_steps"] == 3 * 2 * 2000
         assert parent.data.metrics["used/row_visits"] == 3 * 2 * 2000 * 240
         names = {artifact.path for artifact in client.list_artifacts(parent.info.run_id)}
         assert names == {
-            "results.parquet", "ledger.json", "failures.json", "configurations.json", "selection.json",
-            "opening.json", "stability.json", "environments.json", "models",
+            "study.json", "results.parquet", "environments.json", "models",
         }  # fmt: skip
         models = [artifact.path for artifact in client.list_artifacts(parent.info.run_id, "models")]
         assert models == ["models/seed-0", "models/seed-1"]
@@ -123,9 +122,12 @@ def test_the_stability_of_the_chosen_models_is_recorded(finished: oodbench.Resul
     assert run.data.metrics["test_stability/max_test_stability"] == pytest.approx(test["stability"].max().mean())
     assert run.data.metrics["test_stability/ods"] == pytest.approx(test["ods"].mean().mean())
     assert run.data.metrics["validation/stability"] > 0
-    document = finished.record.document(erm.run_id, "stability.json")
-    assert len(document["assessments"]) == 2 * (1 + 2 + 6)
-    assert {one["column"] for one in document["assessments"][0]["worst"]["columns"]} >= {"S1", "V5"}
+    stability = erm.record.stability
+    assert stability is not None
+    assert len(stability.assessments) == 2 * (1 + 2 + 6)
+    worst = stability.assessments[0].worst
+    assert worst is not None
+    assert {column.column for column in worst.columns} >= {"S1", "V5"}
 
 
 def test_stability_is_on_the_leaderboard_if_asked_for(finished: oodbench.Result) -> None:
@@ -139,12 +141,13 @@ def test_the_page_has_what_the_record_has_and_is_the_same_from_the_command_line(
     finished: oodbench.Result, cli: Callable[..., Any], tmp_path: Path
 ) -> None:
     page = finished.write_page(tmp_path / "page").read_text()
-    for record in finished.leaderboard().records:
+    for study in finished.leaderboard().studies:
+        record, command = study.record, study.record.provenance.command
         assert record.ledger.trainings == 6
         assert record.ledger.gradient_steps > 0 < record.ledger.seconds
         assert {"learning_rate", "weight_decay"} <= set(record.chosen)
-        assert f"--method {record.label} --dataset selection_bias" in record.command
-        for text in (record.command, record.run_id, record.fingerprint, record.test_fingerprint, *record.chosen):
+        assert f"--method {record.label} --dataset selection_bias" in command
+        for text in (command, study.run_id, record.data.fingerprint, record.test_fingerprint, *record.chosen):
             assert text, record
             assert html.escape(text) in page
     settings = [text for name, value in TINY.items() for text in ("--set", f"{name}={value}")]
@@ -290,8 +293,9 @@ def test_a_model_without_a_stability_keeps_its_scores_and_says_why(tmp_path: Pat
     result = run(SaysNothingUsable, "spurious_correlation", directory=tmp_path, settings=settings)
     (row,) = result.leaderboard().rows
     assert row.cells["mean_error"].value is not None
-    document = result.record.document(row.run_id, "stability.json")
-    assert all("not finite numbers" in one["failure"] for one in document["assessments"])
+    stability = result.leaderboard().studies[0].record.stability
+    assert stability is not None
+    assert all("not finite numbers" in assessment.failure for assessment in stability.assessments)
 
 
 def test_anything_with_fit_and_predict_is_a_method(tmp_path: Path) -> None:

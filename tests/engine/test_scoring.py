@@ -61,7 +61,7 @@ def test_predictions_that_cannot_be(values: object, reason: str) -> None:
 @pytest.mark.parametrize("values", [[0, 2], [0, -1], [0.5, 1.0]])
 def test_classes_that_are_none(values: list[float]) -> None:
     environment = Environment("a", np.zeros((2, 1)), np.array([0, 1]))
-    with pytest.raises(TrainingFailed, match="is no class from 0 to 1"):
+    with pytest.raises(TrainingFailed, match="is not a class from 0 to 1"):
         score(Says(values), environment, "classification", 2)
 
 

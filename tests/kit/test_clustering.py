@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from oodbench.kit.clustering import cluster_mechanisms, moments, restrict, solve, sub_populations
+from oodbench.kit.clustering import cluster_mechanisms, moments, restrict_moments, solve, sub_populations
 
 
 def two_mechanisms(rows: int = 600, share: float = 0.3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
@@ -57,7 +57,7 @@ def test_mechanisms_are_what_gradient_descent_on_the_rows_ends_at() -> None:
     features, targets, second = two_mechanisms(rows=200)
     weights = sub_populations(torch.tensor(second).long().unsqueeze(0), 2)
     grams, crosses = moments(features, targets, weights)
-    exact = solve(*restrict(grams, crosses, torch.eye(2).unsqueeze(0)))[0, :, 0]  # [cluster, unit]
+    exact = solve(*restrict_moments(grams, crosses, torch.eye(2).unsqueeze(0)))[0, :, 0]  # [cluster, unit]
     for part in range(2):
         theta = torch.zeros(2, requires_grad=True)
         optimizer = torch.optim.Adam([theta], lr=0.02)

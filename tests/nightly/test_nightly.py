@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oodbench.board.cells import Scores
+from oodbench.board.cells import MethodScores
 from oodbench.nightly.baseline import Night, StudyState
 from oodbench.nightly.findings import SLOWER, Judgement, judge
 from oodbench.nightly.machine import Machine
@@ -58,7 +58,7 @@ def night(
         machine,
         {"erm": 3.0, "irm": 4.0, "srm": 7.0} if speed is None else speed,
         [StudyState("data", name, failed, "" if one is not None else "it diverged") for name, one in found.items()],
-        [Scores("data", name, "regression", one) for name, one in found.items()],
+        [MethodScores("data", name, "regression", one) for name, one in found.items()],
         faults or {},
     )
 
@@ -124,8 +124,8 @@ def test_speed_is_compared_as_a_ratio() -> None:
 def test_a_suite_with_too_few_seeds_is_told_so() -> None:
     few = night({name: table(seeds=3) for name in METHODS})
     (notice,) = judge(few, few, "").notices
-    assert "3 seeds are too few: with 3 studies" in notice
-    assert "it takes 7" in notice
+    assert "3 seeds are too few: where all 3 studies" in notice
+    assert "7 are needed" in notice
     (other,) = judge(night(), night(machine=ELSEWHERE), "").notices
     assert "cpu one → another; torch 2.13 → 2.14" in other
 
@@ -148,8 +148,8 @@ def test_mistakes_are_said_in_two_lines(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "nightly.json").write_text('{"date": ""}')
     for arguments, expected in (
-        (("small.toml",), "A first run with --accept makes the baseline in ."),
-        (("small.toml", "--against", "broken"), "broken/nightly.json is no baseline that oodbench wrote: KeyError"),
+        (("small.toml",), "A first run with --accept writes the baseline into ."),
+        (("small.toml", "--against", "broken"), "broken/nightly.json is not a baseline that oodbench wrote: KeyError"),
         (("paper",), "Name a baseline with --against."),
         (("nowhere.toml",), "suite nowhere.toml cannot be read"),
     ):
@@ -171,7 +171,7 @@ def test_a_real_suite_is_accepted_and_then_quiet(cli: Cli, ray_address: str, tmp
     again = cli("nightly", "small.toml", "--address", ray_address, "-o", "report")
     assert again.code == 0, again.err + again.out
     assert "2 trainings in" in again.err
-    assert "nothing to report: 1 studies are as in the baseline" in again.out
+    assert "nothing to report: 1 study compared with the baseline" in again.out
     assert "2 seeds are too few" in again.err
     assert (tmp_path / "report" / "index.html").exists()
     assert (tmp_path / "report" / "boards" / "regression_cells.csv").read_bytes() == (

@@ -38,10 +38,10 @@ def test_unknown_names_get_a_suggestion() -> None:
         ("def Good(): pass\n", "is not a class"),
         ("from oodbench import Method\nclass Good(Method): pass\n", "defines neither fit nor fit_pack"),
         ("from oodbench import LossMethod\nclass Good(LossMethod): pass\n", "defines neither loss nor fit_pack"),
-        (GOOD + "    needs = {'test_environments'}\n", "needs test_environments, but a method can be told only"),
+        (GOOD + "    needs = {'test_environments'}\n", "needs test_environments, but a method can need only"),
         (GOOD + "    space = {'rate': 3}\n", "space['rate'] is not a name with a dimension"),
-        (GOOD + "    uses = {'alpha0'}\n", "uses alpha0, which its search space does not have"),
-        (GOOD + "    def __init__(self, needed): pass\n", "cannot be made without arguments"),
+        (GOOD + "    uses = {'alpha0'}\n", "uses alpha0, which is not in its search space"),
+        (GOOD + "    def __init__(self, needed): pass\n", "cannot be created without arguments"),
     ],
 )  # fmt: skip
 def test_broken_methods_are_listed_with_the_reason(distribution: Callable[..., None], source: str, reason: str) -> None:

@@ -187,7 +187,7 @@ def test_the_search_is_a_curve_and_environments_are_a_table(results: dict[str, o
     values = [point.value for point in curve]
     assert values == sorted(values, reverse=True)
     assert values[-1] == run.data.metrics["validation/best_score"]
-    table = result.record.document(run.info.run_id, "environments.json")
+    table = json.loads(Path(result.record.client.download_artifacts(run.info.run_id, "environments.json")).read_text())
     errors = [row[table["columns"].index("error")] for row in table["data"]]
     assert len(errors) == 6
     assert np.mean(errors) == pytest.approx(run.data.metrics["test/mean_error"])

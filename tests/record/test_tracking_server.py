@@ -64,7 +64,7 @@ def test_a_server_that_goes_away_gets_everything_once_when_it_is_back(
     synced = cli("sync", "--json", environment=environment)
     assert synced.code == 0, synced.err
     assert {one["delivered"] for one in synced.json()} == {True}
-    assert cli("sync", environment=environment).out == "nothing in .oodbench waits to be delivered\n"
+    assert cli("sync", environment=environment).out == "nothing in .oodbench is waiting for delivery\n"
     again = processes.run("oodbench", command[3:], tmp_path, os.environ, timeout=120)
     assert again.returncode == 0, again.stderr
     assert "all of it is in the record already" in again.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,20 @@ from oodbench.errors import UserError
 from oodbench.report.drawing import COLORS, PAGE, looks_of
 from oodbench.report.figures import draw_accuracy_f1, draw_distribution, draw_states, gather, write_figures
 from oodbench.report.states import TILES
-from oodbench.study.record import StudyRecord
+from oodbench.study.record import ConcludedStudy
+from studies import failed, made_up
 
 Cli = Callable[..., Any]
 
 
-def record(label: str, errors: dict[str, float], task: Task = "classification", seeds: int = 2) -> StudyRecord:
+def record(label: str, errors: dict[str, float], task: Task = "classification", seeds: int = 2) -> ConcludedStudy:
     """A study with these errors, the second seed's a little larger, beside rows that no figure may show."""
     rows: list[dict[str, Any]] = []
     for seed in range(seeds):
         rows += [_row(seed, "test", name, error + 0.02 * seed) for name, error in errors.items()]
         rows += [_row(seed, "train", "MA", 0.9), _row(seed, "validation", "MA", 0.9)]
         rows += [_row(seed, "test", name, 0.99) | {"chosen": False, "configuration": 1} for name in errors]
-    results = pd.DataFrame(rows)
-    return StudyRecord("run", "study", label, task, "FINISHED", "", 5, seeds, 0, "print", "", results)
+    return made_up(label, pd.DataFrame(rows), task, seeds=seeds)
 
 
 def _row(seed: int, part: str, environment: str, error: float) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def spread(names: Sequence[str], centre: float) -> dict[str, float]:
 
 
 STATES = [state for state in TILES if state not in ("MA", "CA", "PR")]
-FAILED = replace(record("irm", {"NY": 0.3}), results=None, status="FAILED", reason="diverged")
+FAILED = failed(record("irm", {"NY": 0.3}), "diverged")
 
 
 def texts(file: Path) -> list[str]:
@@ -144,7 +143,7 @@ def test_methods_keep_their_colours() -> None:
         ([record("erm", {"a": 0.1, "b": 0.2})], "gif", "there is no format of figures 'gif'"),
     ],
 )
-def test_what_cannot_be_drawn(tmp_path: Path, records: list[StudyRecord], format: str, expected: str) -> None:
+def test_what_cannot_be_drawn(tmp_path: Path, records: list[ConcludedStudy], format: str, expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         write_figures("data", records, tmp_path / "new", format)
     assert not (tmp_path / "new").exists()

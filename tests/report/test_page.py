@@ -23,13 +23,14 @@ from oodbench.report.cost import draw_search
 from oodbench.report.drawing import style
 from oodbench.report.page import Chapter, render_page
 from oodbench.report.page_data import looks_on
-from oodbench.study.ledger import Ledger
 from oodbench.study.plan import Request, StudySpec, plan, resolve
+from oodbench.study.record import Ledger
 from oodbench.study.reproduce import command_for
 from oodbench.study.spec import StudyOptions
 from oodbench.suite.results import BoardResult, Point
-from oodbench.suite.suite import Board, Curve
+from oodbench.suite.suite import BoardSpec, Curve
 from pages import METHODS, NOTICE, STATES, census_board, study
+from studies import changed, failed
 
 EMPTY = {"meta", "input", "br", "hr", "img", "link"}
 NASTY = "<script>alert('x')</script> & \"y\" $\\frac{"
@@ -75,8 +76,8 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def board(methods: Sequence[str] = ("erm", "irm", "srm"), **changes: Any) -> Leaderboard:
-    records = [study(label, 0.2 + 0.1 * place, ["a", "b"], 10, 4) for place, label in enumerate(methods)]
-    return compile_leaderboard("data r=1", [replace(record, **changes) for record in records])
+    studies = [study(label, 0.2 + 0.1 * place, ["a", "b"], 10, 4) for place, label in enumerate(methods)]
+    return compile_leaderboard("data r=1", [changed(one, **changes) for one in studies])
 
 
 def rendered(*boards: Leaderboard) -> str:
@@ -143,7 +144,7 @@ def test_tiers_and_intervals_are_in_the_table() -> None:
 
 def test_the_heat_map_has_means_over_seeds() -> None:
     made = board()
-    results = made.records[0].results
+    results = made.studies[0].results
     assert results is not None
     mine = results[(results["part"] == "test") & results["chosen"] & (results["environment"] == "b")]["error"]
     (tip,) = [str(a["data-tip"]) for _, a in Page(rendered(made)).elements if "erm on b:" in (a.get("data-tip") or "")]
@@ -153,11 +154,11 @@ def test_the_heat_map_has_means_over_seeds() -> None:
 def test_the_search_curve_is_the_best_mean_over_seeds_so_far() -> None:
     made = board()
     with style():
-        figure = draw_search(made.records, looks_on(made))
+        figure = draw_search(made.studies, looks_on(made))
     assert figure is not None
-    for record, line in zip(made.records, figure.axes[0].get_lines(), strict=True):
-        assert record.results is not None
-        validation = record.results[record.results["part"] == "validation"]
+    for concluded, line in zip(made.studies, figure.axes[0].get_lines(), strict=True):
+        assert concluded.results is not None
+        validation = concluded.results[concluded.results["part"] == "validation"]
         scores = validation.groupby("configuration")["error"].mean().to_numpy()
         assert np.asarray(line.get_xdata()).tolist() == [1, 2, 3, 4]
         np.testing.assert_allclose(np.asarray(line.get_ydata()), np.minimum.accumulate(scores))
@@ -165,23 +166,23 @@ def test_the_search_curve_is_the_best_mean_over_seeds_so_far() -> None:
 
 def test_the_same_record_gives_the_same_bytes() -> None:
     made = board()
-    assert rendered(made) == rendered(compile_leaderboard("data r=1", made.records[::-1]))
+    assert rendered(made) == rendered(compile_leaderboard("data r=1", made.studies[::-1]))
     assert rendered(made) != rendered(board(("erm", "irm")))
 
 
 def test_everything_is_escaped() -> None:
     records = [
-        replace(
+        changed(
             study(NASTY, 0.2, [NASTY, "b"], 2, 2),
             notice=NASTY,
-            information=NASTY,
-            chosen={NASTY: NASTY},
-            command=NASTY,
-            git_commit=NASTY,
-            ledger=Ledger(device=NASTY),
-            versions={NASTY: NASTY},
+            information=(NASTY,),
+            choice__hparams={NASTY: NASTY},
+            provenance__command=NASTY,
+            provenance__git_commit=NASTY,
+            ledger=Ledger(trials=2, device=NASTY),
+            provenance__versions={NASTY: NASTY},
         ),
-        replace(study(f"{NASTY} failed", 0.2), results=None, status="FAILED", reason=NASTY),
+        failed(study(f"{NASTY} failed", 0.2), NASTY),
     ]
     page = Page(render_page(NASTY, [Chapter(NASTY, [compile_leaderboard(NASTY, records)])], [NASTY], NASTY))
     (script,) = page.within("script")
@@ -191,15 +192,14 @@ def test_everything_is_escaped() -> None:
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
 
 
-def test_one_environment_and_older_records_have_less_to_show() -> None:
-    one = study("erm", 1.0, ["only"], 3, 1, "regression")
-    older = replace(one, ledger=Ledger(), chosen={}, command="", versions={}, python="")
-    page = Page(rendered(compile_leaderboard("data", [older])))
+def test_one_environment_and_no_search_have_less_to_show() -> None:
+    full = study("erm", 1.0, ["only"], 3, 1, "regression")
+    plain = changed(full, ledger=Ledger(trials=1), choice__hparams={}, provenance__command="")
+    page = Page(rendered(compile_leaderboard("data", [plain])))
     assert page.within("figcaption") == []
-    assert "The record has none." in page.within("p")
+    assert "No hyper-parameters are recorded." in page.within("p")
     assert any(text.startswith("No command") for text in page.within("p"))
-    failed = replace(older, results=None, status="FAILED", reason="diverged")
-    assert Page(rendered(compile_leaderboard("data", [failed]))).within("figcaption") == []
+    assert Page(rendered(compile_leaderboard("data", [failed(plain, "diverged")]))).within("figcaption") == []
     searched = study("erm", 1.0, ["only"], 3, 2, "regression")
     captions = Page(rendered(compile_leaderboard("data", [searched]))).within("figcaption")
     assert captions == ["Result against training time", "The search, trial by trial"]
@@ -207,7 +207,7 @@ def test_one_environment_and_older_records_have_less_to_show() -> None:
 
 def test_a_suite_is_one_page_with_its_curve() -> None:
     made = board(("srm (alpha0=0.1)", "srm (alpha0=0.5)"))
-    curve = Board("c", "A curve", "data", ({},), ("srm",), curve=Curve("alpha0", (0.1, 0.5), 0.2, "true share"))
+    curve = BoardSpec("c", "A curve", "data", ({},), ("srm",), curve=Curve("alpha0", (0.1, 0.5), 0.2, "true share"))
     points = [Point("srm", at, row.cells) for at, row in zip((0.1, 0.5), made.rows, strict=True)]
     chapters = [
         Chapter("Table 1", [board(), board()]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,8 @@ RUN: dict[str, Any] = {
 
 
 def ledger(result: oodbench.Result) -> dict[str, Any]:
-    (row,) = result.leaderboard().rows
-    found = result.record.document(row.run_id, "ledger.json")
-    assert isinstance(found, dict)
-    return found
+    (study,) = result.leaderboard().studies
+    return asdict(study.record.ledger)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,7 @@ def test_optuna_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_more_than_any_node_has_is_refused_with_what_there_is(ray_address: str) -> None:
     check_room({"CPU": 2.0})
-    expected = "no node of the Ray cluster has 99 CPUs and 0.5 GPUs for a pack; there is 1 node with 2 CPUs.\nAsk for"
+    expected = "no node of the Ray cluster has 99 CPUs and 0.5 GPUs for a pack; it has 1 node with 2 CPUs.\nAsk for"
     with pytest.raises(UserError, match=expected):
         check_room(Resources(cpus_per_pack=99, gpus_per_pack=0.5).of_a_pack("cuda"))
     assert [count_room({"CPU": cpus}) for cpus in (0.5, 1, 2, 3)] == [4, 2, 1, 1]

@@ -86,9 +86,9 @@ def run(methods: Any, directory: Path) -> oodbench.Result:
 
 def failures(result: oodbench.Result, method: str) -> list[tuple[int, str]]:
     (row,) = (row for row in result.leaderboard().rows if row.label.startswith(method))
-    document = result.record.document(row.run_id, "failures.json")
-    assert row.failed_trainings == len(document)
-    return [(one["configuration"], one["reason"]) for one in document]
+    (study,) = (study for study in result.leaderboard().studies if study.label == row.label)
+    assert row.failed_trainings == len(study.record.failures)
+    return [(failure.configuration, failure.reason) for failure in study.record.failures]
 
 
 def results(result: oodbench.Result, method: str) -> pd.DataFrame:

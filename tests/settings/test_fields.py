@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oodbench.errors import InvalidSetting
-from oodbench.settings.fields import as_dict, changed, configure, describe, setting, split_assignment
+from oodbench.settings.fields import as_dict, changed, configure, describe_settings, setting, split_assignment
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def test_changed_names_only_what_differs() -> None:
 
 
 def test_every_setting_describes_itself() -> None:
-    assert [row[0] for row in describe(Example)] == list(as_dict(Example()))
-    assert all(row[3] for row in describe(Example))
+    assert [row[0] for row in describe_settings(Example)] == list(as_dict(Example()))
+    assert all(row[3] for row in describe_settings(Example))
 
 
 @given(
@@ -94,6 +94,6 @@ def test_a_setting_can_be_known_by_a_name_that_its_field_cannot_have() -> None:
     assert example.renamed == "x"
     assert as_dict(example)["configure"] == "x"
     assert changed(example) == {"configure": "x"}
-    assert describe(Example)[-1][0] == "configure"
+    assert describe_settings(Example)[-1][0] == "configure"
     with pytest.raises(InvalidSetting, match="it has no setting 'renamed'"):
         configure(Example, {"renamed": "x"}, "it")

@@ -90,7 +90,7 @@ def test_an_unknown_preset_is_named() -> None:
     [
         ("Preset('x', fix={'penalti': 1})", "has no hyper-parameter 'penalti'"),
         ("Preset('x', fix={'penalty': 1000})", "penalty=1000 is outside its range"),
-        ("Preset('x', fix={'penalty': ()})", "penalty is given no value"),
+        ("Preset('x', fix={'penalty': ()})", "penalty has no value"),
         ("Preset('x', recipe={'step': 3})", "recipe has no setting 'step'"),
         ("Preset('x', recipe={'steps': 'many'})", "steps=many is not a whole number"),
         ("Preset('x', model='mlp')", "model is not a model"),

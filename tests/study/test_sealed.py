@@ -118,5 +118,5 @@ class NeedsTest(Method):
 
 
 def test_a_method_that_asks_for_test_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BrokenPlugin, match="needs test, but a method can be told only environments"):
+    with pytest.raises(BrokenPlugin, match="needs test, but a method can need only environments"):
         run(NeedsTest, directory=tmp_path)

@@ -4,11 +4,17 @@ import pandas as pd
 import pytest
 
 from oodbench.errors import StudyFailed, UnknownName
-from oodbench.study.selectors import check_selector, select
+from oodbench.study.record import Chosen
+from oodbench.study.selectors import check_selector
+from oodbench.study.selectors import select as select_among
 
 
 def table(*rows: tuple[int, int, str, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["configuration", "seed", "environment", "error"])
+
+
+def select(scores: pd.DataFrame, selector: str, seeds: int) -> Chosen:
+    return select_among(scores, selector, seeds, [{"rate": number / 10} for number in range(3)])
 
 
 SCORES = table(
@@ -23,8 +29,8 @@ def test_mean_and_worst_choose_differently() -> None:
 
 def test_scores_are_averaged_over_seeds() -> None:
     scores = table((0, 0, "a", 1.0), (0, 1, "a", 9.0), (1, 0, "a", 4.0), (1, 1, "a", 4.0))
-    selection = select(scores, "worst", 2)
-    assert (selection.configuration, selection.score) == (1, 4.0)
+    choice = select(scores, "worst", 2)
+    assert (choice.configuration, choice.score, choice.hparams) == (1, 4.0, {"rate": 0.1})
 
 
 def test_a_configuration_that_failed_on_a_seed_is_never_chosen() -> None:

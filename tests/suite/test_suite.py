@@ -109,9 +109,9 @@ def test_files_are_written_and_the_same_record_gives_the_same_bytes(
     assert [(point["method"], point["alpha0"]) for point in points] == [("fdro", "0.1"), ("fdro", "0.5")]
     assert texts["curve.svg"].startswith("<?xml")
     assert "dc:date" not in texts["curve.svg"]
-    (record, *_) = result.boards[0].records
-    assert record.concluded in texts["README.md"]
-    assert f"torch {record.versions['torch']}" in texts["README.md"]
+    made = result.boards[0].studies[0].record.provenance
+    assert made.day in texts["README.md"]
+    assert f"torch {made.versions['torch']}" in texts["README.md"]
     assert f"oodbench leaderboard --suite {path} --mode short --output FOLDER" in texts["README.md"]
 
 
@@ -164,7 +164,7 @@ def test_a_suite_of_ones_own_through_the_command_line(
     done = cli("run", *command, "--address", ray_address, "-o", "boards")
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
-    assert " in all" in done.err
+    assert " in total" in done.err
     assert "wrote 12 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")

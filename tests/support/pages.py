@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ import pandas as pd
 from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
 from oodbench.engine.data import Task
 from oodbench.report.states import TILES
-from oodbench.study.ledger import Ledger
-from oodbench.study.record import StudyRecord
+from oodbench.study.record import ConcludedStudy, Ledger
+from oodbench.study.selectors import select
+from studies import changed, failed, made_up
 
 METHODS = ["erm", "fdro", "irm", "eiil", "hrm", "kerhrm", "srm", "srm:released", "boosting", "mixup (mlp width=64)"]
 STATES = [state for state in TILES if state not in ("MA", "PR")]
@@ -27,7 +27,7 @@ def study(
     seeds: int = 10,
     trials: int = 20,
     task: Task = "classification",
-) -> StudyRecord:
+) -> ConcludedStudy:
     rng = np.random.default_rng(list(label.encode()))
     worse = np.round(rng.exponential(0.05, trials), 4)
     worse[-1] = 0  # the last trial is the best one
@@ -42,29 +42,30 @@ def study(
             _row(trials - 1, seed, "test", name, centre + noise + 0.15 * (place / len(environments)), True)
             for place, name in enumerate(environments)
         ]
-    record = StudyRecord(
-        f"{label.partition(' ')[0]}-run", label, label, task, "FINISHED", "", trials, seeds, 0, "a1b2c3", "", None
-    )
-    return replace(
-        record,
-        results=pd.DataFrame(rows),
-        concluded="2026-01-02",
-        versions={"oodbench": "0.1.0", "torch": "2.13.0"},
-        selector="worst",
-        search=label,
-        chosen={"learning_rate": "0.012345678901", "penalty": "10"},
+    results = pd.DataFrame(rows)
+    hparams = {"learning_rate": 0.012345678901, "penalty": 10}
+    return made_up(
+        label,
+        results,
+        task,
+        trials,
+        seeds,
+        run_id=f"{label.partition(' ')[0]}-run",
+        study_id=label,
+        choice=select(results[results["part"] == "validation"], "worst", seeds, [hparams] * trials),
+        data__fingerprint="a1b2c3",
+        opening__test_fingerprint="d4e5f6",
         ledger=Ledger(
-            trials_granted=trials,
+            trials=trials,
             trainings=seeds * trials,
             gradient_steps=400_000,
             row_visits=800_000_000,
             seconds=9 ** (5 * centre),
             device="cpu",
         ),
-        command=f"oodbench run --method {label.partition(' ')[0]} --dataset acs_travel --trials {trials}",
-        git_commit="0123456789abcdef0123456789abcdef01234567",
-        python="3.11.7",
-        test_fingerprint="d4e5f6",
+        provenance__versions={"oodbench": "0.1.0", "torch": "2.13.0"},
+        provenance__command=f"oodbench run --method {label.partition(' ')[0]} --dataset acs_travel --trials {trials}",
+        provenance__git_commit="0123456789abcdef0123456789abcdef01234567",
     )
 
 
@@ -80,7 +81,6 @@ def _row(trial: int, seed: int, part: str, environment: str, error: float, chose
 
 def census_board(methods: Sequence[str] = METHODS) -> Leaderboard:
     """All methods on 50 environments with 10 seeds, and one that failed."""
-    records = [replace(study(label, 0.2 + 0.03 * (place // 2)), notice=NOTICE) for place, label in enumerate(methods)]
-    failed = replace(records[-1], label="broken", study="broken", results=None, status="FAILED", reason="it diverged")
-    failed = replace(failed, chosen={}, test_fingerprint="", command="")
-    return compile_leaderboard("acs_travel@synthetic", [*records, failed], ["forgotten"])
+    studies = [changed(study(label, 0.2 + 0.03 * (place // 2)), notice=NOTICE) for place, label in enumerate(methods)]
+    broken = changed(failed(studies[-1], "it diverged"), label="broken", study_id="broken", provenance__command="")
+    return compile_leaderboard("acs_travel@synthetic", [*studies, broken], ["forgotten"])

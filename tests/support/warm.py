@@ -27,8 +27,8 @@ from migrated import share_migrations
 
 LIBRARIES = (
     "torch", "ray.tune", "mlflow.pyfunc", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
-    "alembic.command", "pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
-    "oodbench.cli.main", "oodbench.api", "oodbench.report.page",
+    "alembic.command", "pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.figure",
+    "matplotlib.backends.backend_svg", "oodbench.cli.main", "oodbench.api", "oodbench.report.page",
 )  # fmt: skip
 MOST = 1 << 20  # bytes of a request
 

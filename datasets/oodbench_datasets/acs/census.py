@@ -1,13 +1,11 @@
 """Census files: which PUMS person files there are, where they are published, and which of them are in the data folder.
 
-A file is used only if the registry, a JSON file beside them, has it: with the SHA-256 and size it had when it came.
+A file is used only if it is in the registry, a JSON file beside them that has the SHA-256 and size of each.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from oodbench.errors import UnknownName, UnusableData, UserError
-from oodbench.plugin.files import VARIABLE, Holding, data_root
+from oodbench.plugin.files import VARIABLE, Holding, data_root, replacing
 from oodbench_datasets.acs.states import FIPS
 
 ADDRESS = "https://www2.census.gov/programs-surveys/acs/data/pums"
@@ -25,7 +23,7 @@ YEARS = tuple(range(2014, 2025))
 HORIZONS = ("1-Year", "5-Year")
 STATES = dict(FIPS)
 CODES = STATES | {"DC": 11, "PR": 72}
-"""FIPS codes of all there are files of; the 50 states are what is meant where none are named."""
+"""FIPS codes of everything that has files; where no states are named, the 50 states are meant."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class PersonFile:
 
     def __post_init__(self) -> None:
         if self.year not in YEARS:
-            raise UserError(f"there are no census files of {self.year} here.\nYears: {YEARS[0]} to {YEARS[-1]}.")
+            raise UserError(f"there are no census files for {self.year}.\nYears: {YEARS[0]} to {YEARS[-1]}.")
         if self.horizon not in HORIZONS:
             raise UnknownName("horizon", self.horizon, HORIZONS)
         if self.state not in CODES:
@@ -103,17 +101,17 @@ class CensusFolder:
     def verify(self) -> list[Holding]:
         from pooch import file_hash
 
-        found = []
+        holdings = []
         for key, entry in sorted(self.entries().items()):
             path, fault = self.folder / entry.path, ""
             if not path.is_file():
-                fault = "it is not there any more"
+                fault = "the file is missing"
             elif path.stat().st_size != entry.size:
-                fault = f"it has {path.stat().st_size:,} bytes, not {entry.size:,}"
+                fault = f"the file has {path.stat().st_size:,} bytes, not {entry.size:,}"
             elif file_hash(str(path)) != entry.sha256:
-                fault = "its content is not what was fetched (another SHA-256)"
-            found.append(_holding(key, entry, fault, person_file(key).remedy if fault else ""))
-        return found
+                fault = "the file has changed since it was fetched (its SHA-256 differs)"
+            holdings.append(_holding(key, entry, fault, person_file(key).remedy if fault else ""))
+        return holdings
 
     def entries(self) -> dict[str, Entry]:
         try:
@@ -144,7 +142,7 @@ class CensusFolder:
         ]
 
     def find(self, file: PersonFile) -> tuple[Path, Entry]:
-        """The file, if it is there and as long as it was: its whole content is `verify`'s business."""
+        """The file, if it is present and has its recorded size; `verify` checks the content."""
         entry = self.entries().get(file.key)
         path = self.folder / entry.path if entry else None
         if entry is None or path is None or not path.is_file():
@@ -182,19 +180,6 @@ def _holding(key: str, entry: Entry, fault: str = "", remedy: str = "") -> Holdi
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the place of `path` when all went well, and leaves no trace when not."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextmanager
 def opened(path: Path, file: PersonFile) -> Iterator[IO[bytes]]:
     """The CSV text of a person file: the file itself, or its member of the zip."""
     if path.suffix != ".zip":
@@ -204,25 +189,25 @@ def opened(path: Path, file: PersonFile) -> Iterator[IO[bytes]]:
     with zipfile.ZipFile(path) as archive:
         members = {member.lower(): member for member in archive.namelist()}
         if file.csv_name not in members:
-            raise zipfile.BadZipFile(f"it has no {file.csv_name} inside, only {', '.join(members) or 'nothing'}")
+            raise zipfile.BadZipFile(f"it contains no {file.csv_name}, only {', '.join(members) or 'nothing'}")
         with archive.open(members[file.csv_name]) as member:
             yield member
 
 
 def count_rows(path: Path, file: PersonFile) -> int:
-    """Read a person file whole, and say how many persons it has; ValueError says why it is none."""
+    """Read a whole person file and count its persons; ValueError says why it cannot be used."""
     try:
         with opened(path, file) as text:
             header = text.readline().decode("utf-8-sig", "replace").strip().upper().replace('"', "").split(",")
             if "AGEP" not in header:
-                raise ValueError(f"it is no PUMS person file: its first line is {','.join(header)[:60]!r}")
+                raise ValueError(f"it is not a PUMS person file: its first line is {','.join(header)[:60]!r}")
             first = text.readline()
             rows, ends = int(bool(first.strip())), first
             while block := text.read(1 << 22):
                 rows += block.count(b"\n")
                 ends = block
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise ValueError(f"it is no whole zip file{_looks_like_a_page(path)}: {error}") from None
+        raise ValueError(f"it is not a complete zip file{_looks_like_a_page(path)}: {error}") from None
     if not rows:
         raise ValueError("it has no rows")
     _check_state(header, first, file)
@@ -239,4 +224,4 @@ def _check_state(header: list[str], first: bytes, file: PersonFile) -> None:
     values = dict(zip(header, first.decode("utf-8", "replace").strip().split(","), strict=False))
     state = values.get("ST", values.get("STATE", "")).strip(' "')
     if state.isdecimal() and int(state) != CODES[file.state]:
-        raise ValueError(f"its rows are of state {state}, not {CODES[file.state]:02} ({file.state})")
+        raise ValueError(f"its rows are from state {state}, not {CODES[file.state]:02} ({file.state})")

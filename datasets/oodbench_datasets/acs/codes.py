@@ -53,5 +53,5 @@ def recode(name: str, values: NDArray[np.floating]) -> NDArray[np.floating]:
     lookup = np.full(max(table) + 1, np.nan, dtype=values.dtype)
     for code, canonical in table.items():
         lookup[code] = canonical
-    known = np.isfinite(values) & (values >= 0) & (values <= max(table))
-    return np.where(known, lookup[np.where(known, values, 0).astype(np.int64)], np.nan).astype(values.dtype)
+    in_table = np.isfinite(values) & (values >= 0) & (values <= max(table))
+    return np.where(in_table, lookup[np.where(in_table, values, 0).astype(np.int64)], np.nan).astype(values.dtype)

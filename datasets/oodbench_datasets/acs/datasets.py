@@ -40,14 +40,14 @@ class Acs(Dataset):
     train_rows: int = setting(2000, "training rows from each source state, drawn anew for every seed")
     validation_rows: int | None = setting(None, "validation rows from each source state; none: all that are left")
     year: int = setting(2018, "year of the census files, 2014 to 2024")
-    horizon: Literal["1-Year", "5-Year"] = setting("1-Year", "how many years the files are of")
+    horizon: Literal["1-Year", "5-Year"] = setting("1-Year", "how many years the files cover")
     missing: Literal["indicator", "folktables"] = setting(
         "indicator", "indicator: the training median and a column that marks it; folktables: missing is 0"
     )
     encoding: Literal["codes", "categories"] = setting(
-        "codes", "codes: census codes as numbers, standardised, as in the paper; categories: one column a level"
+        "codes", "codes: census codes as numbers, standardised, as in the paper; categories: one column per level"
     )
-    drop: tuple[str, ...] = setting((), "features to leave out, for example PUMA,POWPUMA")
+    drop: tuple[str, ...] = setting((), "features to drop, for example PUMA,POWPUMA")
 
     def __post_init__(self) -> None:
         for name in ("source", "target", "leave_out", "drop"):
@@ -60,7 +60,7 @@ class Acs(Dataset):
             raise ValueError("source and target need at least one state each.")
         common = set(self.source) & set(self.target)
         if common:
-            raise ValueError(f"{', '.join(sorted(common))} cannot be source and target at once.")
+            raise ValueError(f"{', '.join(sorted(common))} cannot be both source and target.")
         if not self._targets:
             raise ValueError("leave_out leaves no state to test on.")
         if self.train_rows < 2 or (self.validation_rows is not None and self.validation_rows < 1):
@@ -106,7 +106,7 @@ class Acs(Dataset):
     def _targets(self) -> tuple[str, ...]:
         """The test states, in order; `others` stands for the states that are not named."""
         others = [state for state in STATES if state not in self.source]
-        listed = [one for state in self.target for one in (others if state == OTHERS else [state])]
+        listed = [state for name in self.target for state in (others if name == OTHERS else [name])]
         return tuple(state for state in dict.fromkeys(listed) if state not in self.leave_out)
 
     @property
@@ -118,12 +118,12 @@ class Acs(Dataset):
         if missing:
             names = ", ".join(file.state for file in missing[:4]) + (", ..." if len(missing) > 4 else "")
             raise UnusableData(
-                f"{len(missing)} of {len(self._person_files)} census files of {self.year} {self.horizon} are not in "
-                f"{CENSUS.folder}: {names}.\nFetch them: {remedy_for(missing)}"
+                f"{len(missing)} of {len(self._person_files)} census files of {self.year} {self.horizon} are missing "
+                f"in {CENSUS.folder}: {names}.\nFetch them: {remedy_for(missing)}"
             )
         rows = load_states(self.problem, [PersonFile(self.year, self.horizon, state) for state in states])
-        for state, found in rows.items():
-            self._check_columns(state, found)
+        for state, people in rows.items():
+            self._check_columns(state, people)
         return rows
 
     def _check_columns(self, state: str, rows: Persons) -> None:
@@ -132,7 +132,7 @@ class Acs(Dataset):
             drop = ",".join([*self.drop, *lacking])
             raise UnusableData(
                 f"the census file of {state} {self.year} lacks the columns {', '.join(lacking)}.\n"
-                f"Fetch it as published, or do without them everywhere: --set drop={drop}"
+                f"Fetch the published file, or leave the columns out everywhere: --set drop={drop}"
             )
 
     @property
@@ -179,24 +179,26 @@ def _environment(state: str, rows: Persons, encoder: Codes | Categories, index: 
 class AcsTravel(Acs):
     """Does a commute take longer than 20 minutes? Trained in one state, tested in the others (ACSTravelTime).
 
-    Without census files it runs on synthetic rows, under the name acs_travel@synthetic.
+    Without census files it uses synthetic rows, under the name acs_travel@synthetic.
     """
 
     problem = Problem("ACSTravelTime", ("AGEP", "PWGTP", "ESR"), ("ESP", "POVPIP"))
     tiny = {"data": "synthetic", "train_rows": 200, "validation_rows": 200, "target": ("RI", "VT")}
 
     home: Literal["label0", "drop"] = setting(
-        "label0", "people who work from home: label0: no long commute, as in folktables; drop: left out"
+        "label0", "people who work from home: label0: no long commute, as in folktables; drop: dropped"
     )
     data: Literal["auto", "real", "synthetic"] = setting(
-        "auto", "real: census files; synthetic: a stand-in; auto: real if the files are there", named=False
+        "auto",
+        "real: census files; synthetic: sampled from a model of them; auto: real if the files are present",
+        named=False,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         stated = (self.year, self.horizon) == (Acs.year, Acs.horizon) and {*self.source, *self._targets} <= set(STATES)
         if self.data == "synthetic" and not stated:
-            raise ValueError("data=synthetic knows the 50 states and no year; leave year, horizon, DC and PR alone.")
+            raise ValueError("data=synthetic has the 50 states and no years: do not set year, horizon, DC or PR.")
         if self.data == "auto":  # decided once: files that come during a run change nothing in it
             synthetic = stated and bool(CENSUS.missing(self._person_files))
             object.__setattr__(self, "data", "synthetic" if synthetic else "real")
@@ -210,13 +212,13 @@ class AcsTravel(Acs):
         if self.data == "real":
             return ""
         return (
-            "the rows are synthetic: drawn from a model of census rows, they are none. "
+            "the rows are synthetic, sampled from a model of census data. "
             "`oodbench data fetch acs_travel` fetches the census files."
         )
 
     def _rows(self, states: Sequence[str]) -> dict[str, Persons]:
         rows = {state: _draw(state) for state in states} if self.data == "synthetic" else super()._rows(states)
-        return rows if self.home == "label0" else {state: _commuters(state, found) for state, found in rows.items()}
+        return rows if self.home == "label0" else {state: _commuters(state, people) for state, people in rows.items()}
 
 
 def _commuters(state: str, rows: Persons) -> Persons:

@@ -121,12 +121,12 @@ class Categories:
         if start:
             x[:, :start] = self.numbers.encode(rows)
         for name, levels in self.levels.items():
-            other = len(levels) - 1
+            beyond = len(levels) - 1
             positions = self._positions(name, rows[name])
-            known = np.zeros(len(levels), bool)
-            known[self._seen[name]] = True
-            if known.sum() > 1:  # else constant in training
-                x[np.arange(count), start + np.where(known[positions], positions, other)] = 1
+            seen = np.zeros(len(levels), bool)
+            seen[self._seen[name]] = True
+            if seen.sum() > 1:  # else constant in training
+                x[np.arange(count), start + np.where(seen[positions], positions, beyond)] = 1
             start += len(levels)
         return x
 

@@ -34,11 +34,11 @@ class _Again(Exception):
 
 
 class _Hopeless(Exception):
-    """This address will not give the file, however often it is asked."""
+    """This address will never serve the file."""
 
 
 def fetch(census: CensusFolder, which: Mapping[str, str], sources: Sources, transfer: Transfer) -> list[Holding]:
-    """Get the files; those that are there and whole stay. One that fails does not stop the others."""
+    """Get the files; files that are present and whole are kept. A failure does not stop the others."""
     from pooch import get_logger
 
     get_logger().setLevel(logging.ERROR)
@@ -67,7 +67,7 @@ def wanted(which: Mapping[str, str], folder: Path | None) -> list[PersonFile]:
     """The files meant by year, horizon and states; of a folder without states named, those that are in it."""
     beyond = sorted(set(which) - set(WHICH))
     if beyond:
-        raise UserError(f"census files are not chosen by {', '.join(beyond)}.\nThey are by {', '.join(WHICH)}.")
+        raise UserError(f"census files cannot be chosen by {', '.join(beyond)}.\nChoose them by {', '.join(WHICH)}.")
     year = which.get("year", "2018")
     if not year.isdecimal():
         raise UserError(f"--year {year} is not a year.\nFor example: --year 2018.")
@@ -77,16 +77,16 @@ def wanted(which: Mapping[str, str], folder: Path | None) -> list[PersonFile]:
     if folder is None:
         return files
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}.\nName one with zips or CSVs of the Census Bureau.")
-    found = [file for file in files if _in_folder(folder, file)]
-    absent = [file for file in files if file not in found]
-    if not found or (names and absent):
+        raise UserError(f"there is no folder {folder}.\nName a folder with the zip or CSV files of the Census Bureau.")
+    present = [file for file in files if _in_folder(folder, file)]
+    absent = [file for file in files if file not in present]
+    if not present or (names and absent):
         looked = files[0] if not names else absent[0]
         raise UnusableData(
             f"{folder} has no {looked.zip_name} or {looked.csv_name} ({looked.key}).\n"
-            "Files have the Census Bureau's names, in that folder or below it in YEAR/HORIZON."
+            "The files must have the Census Bureau's names, in that folder or in its subfolder YEAR/HORIZON."
         )
-    return found
+    return present
 
 
 @dataclass(frozen=True)
@@ -97,39 +97,39 @@ class _Fetch:
     stop: threading.Event
 
     def get(self, file: PersonFile) -> None:
-        """Put the file in its place and into the registry, unless it is there and whole."""
+        """Put the file in its place and into the registry, unless it is present and whole."""
         if self.stop.is_set():
             return None
         place = self.census.folder / str(file.year) / file.horizon
         try:
             if self.sources.renew:
                 self.census.forget(file)
-            known = self.census.entries().get(file.key)
-            if known and self._is_whole(known):
-                self.transfer.expect(file.key, known.size, known.size)
+            entry = self.census.entries().get(file.key)
+            if entry and self._is_whole(entry):
+                self.transfer.expect(file.key, entry.size, entry.size)
                 return self.transfer.finish(file.key)
             place.mkdir(parents=True, exist_ok=True)
             if self.sources.folder is not None:
-                self._copy(file, place, known)
+                self._copy(file, place, entry)
             else:
-                self._download_anywhere(file, place, known)
+                self._download_anywhere(file, place, entry)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 _part(place, file.zip_name).unlink(missing_ok=True)
                 raise WorkError(
-                    f"there is no space for {file.key} in {self.census.folder}.\n"
-                    "Make room, or choose another folder with --data-dir."
+                    f"there is no space left for {file.key} in {self.census.folder}.\n"
+                    "Free some space, or choose another folder with --data-dir."
                 ) from None
             raise WorkError(f"{file.key} could not be written: {error}\nCheck {self.census.folder}.") from None
         return self.transfer.finish(file.key)
 
-    def _is_whole(self, known: Entry) -> bool:
+    def _is_whole(self, entry: Entry) -> bool:
         from pooch import file_hash
 
-        path = self.census.folder / known.path
-        return path.is_file() and path.stat().st_size == known.size and file_hash(str(path)) == known.sha256
+        path = self.census.folder / entry.path
+        return path.is_file() and path.stat().st_size == entry.size and file_hash(str(path)) == entry.sha256
 
-    def _copy(self, file: PersonFile, place: Path, known: Entry | None) -> None:
+    def _copy(self, file: PersonFile, place: Path, entry: Entry | None) -> None:
         from pooch import file_hash
 
         assert self.sources.folder is not None
@@ -144,9 +144,9 @@ class _Fetch:
             try:
                 rows = count_rows(part, file)
             except ValueError as error:
-                raise UnusableData(f"{source} cannot be used: {error}.\nGet the file again.") from None
+                raise UnusableData(f"{source} cannot be used: {error}.\nDownload the file again.") from None
             sha256 = file_hash(str(part))
-            if known and sha256 != known.sha256:
+            if entry and sha256 != entry.sha256:
                 raise _differs(file, source)
             part.replace(target)
         finally:
@@ -154,21 +154,21 @@ class _Fetch:
         self.transfer.advance(file.key, size)
         self._keep(file, target, sha256, rows, str(source))
 
-    def _download_anywhere(self, file: PersonFile, place: Path, known: Entry | None) -> None:
+    def _download_anywhere(self, file: PersonFile, place: Path, entry: Entry | None) -> None:
         reasons = []
         for address in self.sources.mirrors or [ADDRESS]:
             url = file.url(address)
             try:
-                return self._download(file, place, known, url)
+                return self._download(file, place, entry, url)
             except (_Again, _Hopeless) as error:
                 reasons.append(f"{url}: {error}")
                 self.transfer.note(reasons[-1])
         raise Unreachable(
             f"{file.key} could not be fetched. {'; '.join(reasons)}\n"
-            "The same command tries again; --mirror names another address, --from a folder."
+            "Run the same command again, or name another address with --mirror or a folder with --from."
         )
 
-    def _download(self, file: PersonFile, place: Path, known: Entry | None, url: str) -> None:
+    def _download(self, file: PersonFile, place: Path, entry: Entry | None, url: str) -> None:
         for attempt in range(ATTEMPTS):
             if attempt:
                 # not all threads at once
@@ -176,24 +176,24 @@ class _Fetch:
             if self.stop.is_set():
                 raise _Hopeless("stopped")
             try:
-                return self._try(file, place, known, url)
+                return self._try(file, place, entry, url)
             except _Again as error:
                 if attempt == ATTEMPTS - 1:
                     raise
                 self.transfer.note(f"{url}: {error}; trying again")
         return None
 
-    def _try(self, file: PersonFile, place: Path, known: Entry | None, url: str) -> None:
-        """One attempt. pooch moves what came into its place, if it is what came the first time."""
+    def _try(self, file: PersonFile, place: Path, entry: Entry | None, url: str) -> None:
+        """One attempt. pooch moves the file into its place if it equals the one first fetched."""
         import pooch
         import requests
 
         target = place / file.zip_name
-        target.unlink(missing_ok=True)  # damaged, or not in the registry: nobody knows what it is
+        target.unlink(missing_ok=True)  # damaged, or not in the registry: its content is unknown
         downloader = _Continuing(file, _part(place, file.zip_name), self.transfer, self.stop)
-        known_hash = known.sha256 if known and known.path.endswith(".zip") else None
+        expected_hash = entry.sha256 if entry and entry.path.endswith(".zip") else None
         try:
-            pooch.retrieve(url, known_hash, file.zip_name, place, downloader=downloader)
+            pooch.retrieve(url, expected_hash, file.zip_name, place, downloader=downloader)
         except requests.HTTPError as error:
             status, reason = _status(error)
             text = f"HTTP {status} {reason}"
@@ -216,25 +216,25 @@ class _Fetch:
 
 
 class _Continuing:
-    """A pooch downloader that continues a partial file where the server allows it, and checks what came."""
+    """A pooch downloader that resumes a partial file where the server allows it, and checks the result."""
 
     def __init__(self, file: PersonFile, part: Path, transfer: Transfer, stop: threading.Event) -> None:
         self.file, self.part, self.transfer, self.stop = file, part, transfer, stop
         self.rows = 0
 
     def __call__(self, url: str, output_file: str, pooch: Any, check_only: bool = False) -> None:
-        there = self.part.stat().st_size if self.part.exists() else 0
+        start = self.part.stat().st_size if self.part.exists() else 0
         with self.part.open("ab") as stream:
-            self._get(url, stream, there)
+            self._get(url, stream, start)
         try:
             self.rows = count_rows(self.part, self.file)
         except ValueError as error:
             self.part.unlink()
             # pieces of two different files may not fit: once more from the start
-            raise (_Again if there else _Hopeless)(f"what came cannot be used: {error}") from None
+            raise (_Again if start else _Hopeless)(f"the downloaded file cannot be used: {error}") from None
         self.part.replace(output_file)
 
-    def _get(self, url: str, stream: IO[bytes], there: int) -> None:
+    def _get(self, url: str, stream: IO[bytes], start: int) -> None:
         import requests
         from pooch import HTTPDownloader
 
@@ -244,15 +244,15 @@ class _Continuing:
                 stream.truncate(0)
             length = response.headers.get("content-length", "")
             if response.status_code in (200, 206) and length.isdecimal():
-                before = there if response.status_code == 206 else 0
+                before = start if response.status_code == 206 else 0
                 self.transfer.expect(self.file.key, before + int(length), before)
-            if response.status_code == 206 and f"bytes {there}-" not in response.headers.get("content-range", ""):
+            if response.status_code == 206 and f"bytes {start}-" not in response.headers.get("content-range", ""):
                 stream.truncate(0)
-                raise _Again("the server continued at another place")
+                raise _Again("the server resumed at the wrong position")
 
         headers = {"Accept-Encoding": "identity", "User-Agent": "oodbench"}
-        if there:
-            headers["Range"] = f"bytes={there}-"
+        if start:
+            headers["Range"] = f"bytes={start}-"
         download = HTTPDownloader(
             chunk_size=CHUNK, headers=headers, hooks={"response": look}, timeout=(CONNECT_SECONDS, READ_SECONDS)
         )
@@ -262,7 +262,7 @@ class _Continuing:
             answer = error.response
             if answer is None or answer.status_code != 416:
                 raise
-            if not answer.headers.get("content-range", "").endswith(f"/{there}"):  # else all of it is there
+            if not answer.headers.get("content-range", "").endswith(f"/{start}"):  # else the file is complete
                 stream.truncate(0)
                 raise _Again("the server has a shorter file") from None
 
@@ -295,8 +295,8 @@ def _in_folder(folder: Path, file: PersonFile) -> Path | None:
 
 def _differs(file: PersonFile, source: Any) -> UnusableData:
     return UnusableData(
-        f"{source} is not the file that was first fetched as {file.key} (another SHA-256).\n"
-        f"If the Census Bureau has revised it, take it: {file.remedy} --renew"
+        f"{source} differs from the file that was first fetched as {file.key} (its SHA-256 differs).\n"
+        f"If the Census Bureau has revised it, accept it: {file.remedy} --renew"
     )
 
 

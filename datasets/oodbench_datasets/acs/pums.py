@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import UnusableData
-from oodbench_datasets.acs.census import CENSUS, Entry, PersonFile, opened, replacing
+from oodbench.plugin.files import replacing
+from oodbench_datasets.acs.census import CENSUS, Entry, PersonFile, opened
 from oodbench_datasets.acs.codes import NOT_A_VALUE, OTHER_YEARS, SPELLINGS, recode
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def load_states(problem: Problem, files: Sequence[PersonFile]) -> dict[str, Pers
     """The rows of these files by state; several are read at once."""
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "pums") as executor:
         rows = executor.map(lambda file: load(problem, file), files)
-        return {file.state: found for file, found in zip(files, rows, strict=True)}
+        return {file.state: people for file, people in zip(files, rows, strict=True)}
 
 
 def load(problem: Problem, file: PersonFile) -> Persons:
@@ -166,7 +167,7 @@ def _from_source(problem: Problem, file: PersonFile, path: Path) -> pa.Table:
         raise UnusableData(f"{path} is damaged: {reason}\nFetch it again: {file.remedy}") from None
     rows = sum(len(piece[LABEL]) for piece in pieces)
     if not rows:
-        raise UnusableData(f"{file.key} has no rows that {problem.name} is about.\nLeave {file.state} out.")
+        raise UnusableData(f"{file.key} has no rows for {problem.name}.\nLeave {file.state} out.")
     return pa.table({name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]})
 
 
@@ -178,18 +179,19 @@ def _read(problem: Problem, file: PersonFile, path: Path) -> Iterator[dict[str, 
     with opened(path, file) as text:
         header = text.readline().decode("utf-8-sig").strip().split(",")
     names = [name.strip(' "') for name in header]
-    there = {name.upper(): name for name in names}
+    spelling = {name.upper(): name for name in names}
     sources = {
-        wanted: [there[name] for name in SPELLINGS.get(wanted, (wanted,)) if name in there] for wanted in problem.needed
+        wanted: [spelling[name] for name in SPELLINGS.get(wanted, (wanted,)) if name in spelling]
+        for wanted in problem.needed
     }
     vital = {problem.definition.target, *problem.filters}
-    lacking = [name for name, found in sources.items() if not found and name in vital]
+    lacking = [name for name, columns in sources.items() if not columns and name in vital]
     if lacking:
         raise UnusableData(
-            f"{path} lacks the columns {', '.join(lacking)}, which {problem.name} cannot do without.\n"
-            f"Fetch the person file as published: {file.remedy}"
+            f"{path} lacks the columns {', '.join(lacking)}, which {problem.name} needs.\n"
+            f"Fetch the published person file: {file.remedy}"
         )
-    included = [name for found in sources.values() for name in found]
+    included = [name for columns in sources.values() for name in columns]
     with opened(path, file) as text:
         batches = csv.open_csv(
             text,
@@ -202,15 +204,15 @@ def _read(problem: Problem, file: PersonFile, path: Path) -> Iterator[dict[str, 
             ),
         )
         for batch in batches:
-            yield {wanted: _merge(batch, found) for wanted, found in sources.items() if found}
+            yield {wanted: _merge(batch, columns) for wanted, columns in sources.items() if columns}
 
 
 def _merge(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.float32]:
     """One column from those that hold it: the first that has a value."""
-    found = [recode(name.upper(), batch[name].to_numpy(zero_copy_only=False)) for name in names]
-    if len(found) == 1:
-        return found[0]
-    merged = np.full_like(found[0], np.nan)
-    for values in found:
+    candidates = [recode(name.upper(), batch[name].to_numpy(zero_copy_only=False)) for name in names]
+    if len(candidates) == 1:
+        return candidates[0]
+    merged = np.full_like(candidates[0], np.nan)
+    for values in candidates:
         np.copyto(merged, values, where=np.isnan(merged) & (values != OTHER_YEARS))
     return merged

@@ -57,7 +57,7 @@ class Number:
 class Category:
     """A column of 0 and 1 for each common level, one for the rare ones together, one for missing values.
 
-    What no training row has stands in no column: a weight that was never trained must not speak.
+    What no training row has stands in no column: a weight that was never trained must not count.
     """
 
     name: str
@@ -81,25 +81,25 @@ def find_features(
     rare: float,
 ) -> list[Feature]:
     """The features that these columns give; `pool` are the rows of the training environments."""
-    found: list[Feature] = []
+    features: list[Feature] = []
     for name in names:
         if name not in numeric:
             table.check_is_feature(name)
         values = table.numbers(name, "column") if name in numeric or table.holds_numbers(name) else None
         if values is None or name in categorical or (name not in numeric and _are_codes(values[pool])):
             category = _make_category(name, table.levels(name), pool, rare)
-            found += [category] if len(category.columns) > 1 else []
+            features += [category] if len(category.columns) > 1 else []
         else:
             gaps = np.isnan(values[pool])
-            known = values[pool][~gaps]
-            varies = len(known) > 0 and (np.ptp(known) > 0 or gaps.any())
-            found += [Number(name, values, bool(gaps.any()))] if varies else []
-    if not found:
+            present = values[pool][~gaps]
+            varies = len(present) > 0 and (np.ptp(present) > 0 or gaps.any())
+            features += [Number(name, values, bool(gaps.any()))] if varies else []
+    if not features:
         raise InvalidSetting(
-            "dataset 'table': no column varies in the training environments, so that there is nothing to learn from.\n"
-            f"Looked at: {', '.join(names) or 'none'}."
+            "dataset 'table': no column varies in the training environments, so there is nothing to learn from.\n"
+            f"Columns: {', '.join(names) or 'none'}."
         )
-    return found
+    return features
 
 
 def _are_codes(values: Array) -> bool:

@@ -70,7 +70,7 @@ class TableFile:
             column = self._plain(name).cast(pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidSetting(
-                f"dataset 'table': {purpose} {name!r} must hold numbers, but has {self._not_a_number(name)!r}.\n"
+                f"dataset 'table': {purpose} {name!r} must hold numbers, but contains {self._not_a_number(name)!r}.\n"
                 "Correct it in the file, or name another column."
             ) from None
         values: NDArray[np.float64] = column.to_numpy().astype(np.float64)
@@ -78,7 +78,7 @@ class TableFile:
         if infinite:
             raise InvalidSetting(
                 f"dataset 'table': column {name!r} has {infinite} infinite values.\n"
-                "Correct them in the file, or leave them empty: that is a missing value."
+                "Correct them in the file, or leave them empty: an empty field is a missing value."
             )
         return values
 
@@ -96,11 +96,11 @@ class TableFile:
         encoded = self._plain(name).combine_chunks().dictionary_encode()
         values = encoded.dictionary.to_pylist()
         codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        known = [place for place, value in enumerate(values) if not _is_missing(value)]
-        known.sort(key=values.__getitem__)
+        levels = [place for place, value in enumerate(values) if not _is_missing(value)]
+        levels.sort(key=values.__getitem__)
         rank = np.full(len(values) + 1, -1, dtype=np.int64)  # the last is for missing values, at -1
-        rank[known] = np.arange(len(known))
-        return Levels(rank[codes], tuple(_as_text(values[place]) for place in known))
+        rank[levels] = np.arange(len(levels))
+        return Levels(rank[codes], tuple(_as_text(values[place]) for place in levels))
 
     def _plain(self, name: str) -> Any:
         import pyarrow.types as kinds
@@ -124,7 +124,7 @@ def open_table(path: str, drop: Sequence[str], needed: Iterable[str]) -> TableFi
     except OSError as error:
         raise InvalidSetting(
             f"dataset 'table': path={path} cannot be read: {error.strerror}.\n"
-            "Check it: it is relative to the folder that the command runs in."
+            "Check the path: it is relative to the folder where the command runs."
         ) from None
     names = _guard(path, _column_names, path)
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -137,7 +137,7 @@ def open_table(path: str, drop: Sequence[str], needed: Iterable[str]) -> TableFi
     wanted = tuple(name for name in names if name not in drop)
     table: TableFile = _guard(path, _read, path, (stat.st_mtime_ns, stat.st_size), wanted)
     if len(table) == 0:
-        raise InvalidSetting(f"dataset 'table': {path} has no rows.\nName a file that has some.")
+        raise InvalidSetting(f"dataset 'table': {path} has no rows.\nName a file with rows.")
     return table
 
 
@@ -149,7 +149,7 @@ def _guard(path: str, function: Any, *arguments: Any) -> Any:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise InvalidSetting(
-            f"dataset 'table': {path} cannot be read: {reason}.\nIs it a whole CSV file in UTF-8, or a Parquet file?"
+            f"dataset 'table': {path} cannot be read: {reason}.\nGive a whole CSV file in UTF-8, or a Parquet file."
         ) from None
 
 
@@ -186,8 +186,7 @@ def _parse_options(path: str) -> Any:
         if path.endswith(ending):
             return ParseOptions(delimiter=separator)
     raise InvalidSetting(
-        f"dataset 'table': path={path} has an ending that says nothing.\n"
-        f"Known are {', '.join((*SEPARATORS, *PARQUET))}."
+        f"dataset 'table': path={path} has no known file extension.\nKnown: {', '.join((*SEPARATORS, *PARQUET))}."
     )
 
 

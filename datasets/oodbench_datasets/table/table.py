@@ -43,19 +43,21 @@ class Table(Dataset):
     target: str = setting("", "the column to predict")
     environment: str = setting("", "the column that says which environment a row is from")
     train_in: tuple[str, ...] = setting((), "environments to train on; several are the known groups", name="train")
-    test_in: tuple[str, ...] = setting((), "environments to test on; where none is named, all others", name="test")
+    test_in: tuple[str, ...] = setting((), "environments to test on; if none is named, all others", name="test")
     problem: Literal["auto", "regression", "classification"] = setting(
         "auto", "auto: regression for numbers with more than two distinct values, else classification", name="task"
     )
     positive: str = setting("", "what makes a row class 1: a bound such as >20 or <=0.5, or a value of the target")
-    drop: tuple[str, ...] = setting((), "columns to leave out")
+    drop: tuple[str, ...] = setting((), "columns to drop")
     categorical: tuple[str, ...] = setting((), "columns whose numbers are codes")
-    numeric: tuple[str, ...] = setting((), "columns whose numbers are amounts, however few are distinct")
-    rare: float = setting(0.01, "share of the training environments' rows below which levels are put together")
+    numeric: tuple[str, ...] = setting((), "columns whose numbers are quantities, even with few distinct values")
+    rare: float = setting(0.01, "levels in less than this share of the training environments' rows are merged")
     train_rows: int = setting(0, f"rows of each training environment a seed trains on; 0: {SHARE:.0%} of them")
-    validation_rows: int = setting(0, "most of the remaining rows to validate on, in each environment; 0: all")
-    test_rows: int = setting(5000, "most rows of each test environment, other ones for each seed; 0: all")
-    least_rows: int = setting(10, "rows that each environment must have")
+    validation_rows: int = setting(
+        0, "most validation rows of each training environment, from the rows not trained on; 0: all"
+    )
+    test_rows: int = setting(5000, "most rows of each test environment, sampled anew for each seed; 0: all")
+    least_rows: int = setting(10, "fewest rows that an environment may have")
 
     def __post_init__(self) -> None:
         if min(self.train_rows, self.validation_rows, self.test_rows) < 0 or self.least_rows < 2:
@@ -64,16 +66,16 @@ class Table(Dataset):
             raise ValueError("rare is a share, from 0 to below 1.")
         parse_bound(self.positive)
         if self.positive and self.problem == "regression":
-            raise ValueError("positive makes classes, and task=regression has none.\nLeave out one of them.")
+            raise ValueError("positive defines classes, and task=regression has none.\nRemove one of the two settings.")
         used: dict[str, str] = {}
         columns = {"target": (self.target,), "environment": (self.environment,), "drop": self.drop}
         columns |= {"categorical": self.categorical, "numeric": self.numeric}
         for names, what in ((columns, "column"), ({"train": self.train_in, "test": self.test_in}, "environment")):
-            for role, some in names.items():
-                for name in filter(None, some):
-                    if used.setdefault(f"{what} {name!r}", role) != role or some.count(name) > 1:
-                        other = used[f"{what} {name!r}"]
-                        twice = f"twice in {role}" if other == role else f"both in {other} and in {role}"
+            for role, listed in names.items():
+                for name in filter(None, listed):
+                    if used.setdefault(f"{what} {name!r}", role) != role or listed.count(name) > 1:
+                        earlier = used[f"{what} {name!r}"]
+                        twice = f"twice in {role}" if earlier == role else f"both in {earlier} and in {role}"
                         raise ValueError(f"{what} {name!r} is {twice}.\nName it once.")
 
     @property
@@ -142,8 +144,9 @@ class Table(Dataset):
         y = target.y[rows]
         if target.task == "regression":
             y = (y - target.y[train].mean()) / (target.y[train].std() or 1.0)
-        ends = np.cumsum([len(some) for some in parts.values()])[:-1]
-        return [Environment(*one) for one in zip(parts, np.split(x, ends), np.split(y, ends), strict=True)]
+        ends = np.cumsum([len(part) for part in parts.values()])[:-1]
+        split = zip(parts, np.split(x, ends), np.split(y, ends), strict=True)
+        return [Environment(name, part_x, part_y) for name, part_x, part_y in split]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,28 +163,28 @@ class Prepared:
 @functools.lru_cache(maxsize=2)  # a run makes the same dataset more than once
 def _prepare(dataset: Table, table: TableFile) -> Prepared:
     environments = table.levels(dataset.environment)
-    there = table.present(dataset.environment) & table.present(dataset.target)
-    counts = np.bincount(environments.codes[there], minlength=len(environments.texts))
-    known = {text: code for code, text in enumerate(environments.texts) if counts[code]}
-    if len(known) < 2:
+    present = table.present(dataset.environment) & table.present(dataset.target)
+    counts = np.bincount(environments.codes[present], minlength=len(environments.texts))
+    code_of = {text: code for code, text in enumerate(environments.texts) if counts[code]}
+    if len(code_of) < 2:
         raise InvalidSetting(
-            f"dataset 'table': column {dataset.environment!r} names {len(known)} environments with a target.\n"
+            f"dataset 'table': column {dataset.environment!r} has fewer than two environments with a target.\n"
             "There must be one to train on and another to test on."
         )
-    tested = dataset.test_in or tuple(name for name in known if name not in dataset.train_in)
+    tested = dataset.test_in or tuple(name for name in code_of if name not in dataset.train_in)
     for name in (*dataset.train_in, *tested):
-        if name not in known:
-            raise UnknownName(f"environment in column {dataset.environment!r}", name, list(known)[:100])
+        if name not in code_of:
+            raise UnknownName(f"environment in column {dataset.environment!r}", name, list(code_of)[:100])
     if not tested:
         raise InvalidSetting(
             f"dataset 'table': all environments of {dataset.environment!r} are in train, and none is left to test on.\n"
-            "Take one out of train."
+            "Remove one from train."
         )
-    _check_rows(dataset, {name: int(counts[known[name]]) for name in (*dataset.train_in, *tested)})
-    wanted = np.isin(environments.codes, [known[name] for name in (*dataset.train_in, *tested)])
-    kept = np.flatnonzero(there & wanted)
+    _check_rows(dataset, {name: int(counts[code_of[name]]) for name in (*dataset.train_in, *tested)})
+    wanted = np.isin(environments.codes, [code_of[name] for name in (*dataset.train_in, *tested)])
+    kept = np.flatnonzero(present & wanted)
     codes, table = environments.codes[kept], table.only(kept)
-    rows = {name: np.flatnonzero(codes == known[name]) for name in (*dataset.train_in, *tested)}
+    rows = {name: np.flatnonzero(codes == code_of[name]) for name in (*dataset.train_in, *tested)}
     train = {name: rows[name] for name in dataset.train_in}
     pool = np.concatenate(list(train.values()))
     columns = [name for name in table.names if name not in (dataset.target, dataset.environment)]

@@ -62,20 +62,22 @@ def find_target(table: TableFile, name: str, pool: NDArray[np.int64], problem: s
             )
         return Target("regression", numbers, ())
     levels = table.levels(name)
-    known = np.unique(levels.codes[pool])
-    _check_classes(name, known, "")
-    if len(known) > MOST_CLASSES:
+    trained = np.unique(levels.codes[pool])
+    _check_classes(name, trained, "")
+    if len(trained) > MOST_CLASSES:
         raise InvalidSetting(
-            f"dataset 'table': target {name!r} has {len(known)} distinct values, too many for classes.\n"
+            f"dataset 'table': target {name!r} has {len(trained)} distinct values, too many for classes.\n"
             "Choose another target, task=regression, or a bound such as positive=>20."
         )
-    beyond = sorted(set(np.unique(levels.codes)) - set(known))
+    beyond = sorted(set(np.unique(levels.codes)) - set(trained))
     if beyond:
         raise InvalidSetting(
             f"dataset 'table': target {name!r} is {levels.texts[beyond[0]]!r} in a test environment, never in training."
-            "\nLeave such environments out of test, or make two classes with positive."
+            "\nLeave such environments out of test, or define two classes with positive."
         )
-    return Target("classification", np.searchsorted(known, levels.codes), tuple(levels.texts[code] for code in known))
+    return Target(
+        "classification", np.searchsorted(trained, levels.codes), tuple(levels.texts[code] for code in trained)
+    )
 
 
 def _is_quantity(table: TableFile, name: str) -> bool:

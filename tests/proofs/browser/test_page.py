@@ -15,7 +15,7 @@ import pytest
 
 import oodbench
 from oodbench.board.leaderboard import compile_leaderboard
-from oodbench.report.page import Chapter, write_page
+from oodbench.report.page import Chapter, write_chapters
 from pages import METHODS, STATES, census_board, study
 
 pytest.importorskip("selenium", reason="selenium is not installed (extra browser)")
@@ -46,7 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     tiers = [compile_leaderboard("data with tiers", three)]
     return {
         "census": oodbench.write_page(census_board(), folder / "census"),
-        "small": write_page(folder / "small", "Small", [Chapter("Some", tiers), Chapter("Others", small)]),
+        "small": write_chapters(folder / "small", "Small", [Chapter("Some", tiers), Chapter("Others", small)]),
     }
 
 

@@ -24,7 +24,7 @@ def run(directory: Path) -> oodbench.Result:
 def test_a_full_disk_is_said_in_two_lines_and_a_second_try_works(ray_address: str, tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=64k") as small:
         (small / "ballast").write_bytes(bytes(56 * 1024))
-        with pytest.raises(Unwritable, match="No space left on device.\nMake room there") as raised:
+        with pytest.raises(Unwritable, match="No space left on device.\nFree some space") as raised:
             run(small)
         assert str(raised.value).count("\n") == 1
         assert not [path for path in small.rglob("*") if path.is_file() and path.name.startswith(".")]

@@ -55,15 +55,15 @@ result = oodbench.run(
     recipe={"steps": 20}, fix={"weight": [0.0, 1.0], "learning_rate": 0.01, "weight_decay": 0.0}, seeds=1,
     directory=sys.argv[2] + "/record", address=sys.argv[1], **json.loads(sys.argv[3]),
 )
-rows = {row.label.partition(" ")[0]: row for row in result.leaderboards(mixed=True)[0].rows}
+studies = {study.label.partition(" ")[0]: study for study in result.leaderboards(mixed=True)[0].studies}
 errors = result.results()
 print(json.dumps({
     name: {
-        "failures": [one["reason"] for one in result.record.document(row.run_id, "failures.json")],
-        "failed": [one["configuration"] for one in result.record.document(row.run_id, "failures.json")],
-        "errors": list(errors[errors["method"] == row.label]["error"]),
+        "failures": [failure.reason for failure in study.record.failures],
+        "failed": [failure.configuration for failure in study.record.failures],
+        "errors": list(errors[errors["method"] == study.label]["error"]),
     }
-    for name, row in rows.items()
+    for name, study in studies.items()
 }))
 """
 

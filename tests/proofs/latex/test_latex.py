@@ -15,8 +15,9 @@ import pytest
 from oodbench.board.leaderboard import Leaderboard, Published, compile_leaderboard
 from oodbench.report.formats import render
 from oodbench.report.latex import latex_table
-from oodbench.study.record import StudyRecord
+from oodbench.study.record import ConcludedStudy
 from oodbench.study.study import ORACLE
+from studies import failed, made_up
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
@@ -36,26 +37,25 @@ DOCUMENT = r"""\documentclass{article}
 def board(dataset_id: str, shift: float = 0.0) -> Leaderboard:
     rng = np.random.default_rng(3)
 
-    def record(label: str, mean: float, **others: Any) -> StudyRecord:
+    def record(label: str, mean: float, **others: Any) -> ConcludedStudy:
         rows = [
             {"seed": seed, "part": "test", "environment": name, "error": mean + shift + rng.normal(0, 0.1)}
             for seed in range(10)
             for name in "abcdef"
         ]
         results = pd.DataFrame(rows).assign(chosen=True, configuration=0)
-        found = StudyRecord("run", label, label, "regression", "FINISHED", "", 20, 10, 0, "f", "", results)
-        return replace(found, **others)
+        return made_up(label, results, **{"study_id": label, **others})
 
-    failed = replace(record("kerhrm", 1.0), results=None, status="FAILED", reason="diverged: 100 % of R&D_rows #1 {x}")
+    broken = failed(record("kerhrm", 1.0), "diverged: 100 % of R&D_rows #1 {x}")
     compiled = compile_leaderboard(
         dataset_id,
         [
-            record("erm", 3.0, selector="worst", search="e"),
-            record("srm_plain & more", 1.3, selector="worst", search="s"),
-            record("fdro", 1.9, selector="worst", search="f"),
-            record(f"fdro ({ORACLE})", 1.8, selector="oracle", search="f"),
+            record("erm", 3.0, search_id="e"),
+            record("srm_plain & more", 1.3, search_id="s"),
+            record("fdro", 1.9, search_id="f"),
+            record(f"fdro ({ORACLE})", 1.8, selector="oracle", search_id="f"),
             record("fdro", 2.0, repeat_of="fdro"),
-            failed,
+            broken,
         ],
         ["irm (mlp width=20,10)"],
     )

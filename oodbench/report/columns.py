@@ -1,0 +1,60 @@
+"""The columns of leaderboards as tables: which there are, and in what order. How their texts look, the formats say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from oodbench.board.leaderboard import Leaderboard
+
+TITLES = {
+    "mean_error": "mean error",
+    "std_error": "std error",
+    "max_error": "max error",
+    "mean_accuracy": "test accuracy",
+    "train_accuracy": "train accuracy",
+    "mean_f1": "mean F1",
+    "worst_f1": "worst F1",
+    "validation_stability": "validation DS",
+    "test_stability": "test DS",
+    "max_test_stability": "max test DS",
+    "ods": "ODS",
+    "max_ods": "max ODS",
+}
+
+Content = Literal[
+    "method", "tier", "value", "interval", "searches", "price", "published", "budget", "information", "failures"
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    content: Content
+    title: str
+    metric: str = ""  # of which it is about
+
+
+def columns_of(boards: Sequence[Leaderboard]) -> list[Column]:
+    """What any of the boards has. The boards have the same metrics, and the first of them is shown in most detail."""
+    first = boards[0].metrics[0]
+    shown = {name: any(board.shows(name) for board in boards) for name in ("tier", "search_spread", "price")}
+    columns = [Column("method", "method"), *([Column("tier", "tier", first)] if shown["tier"] else [])]
+    for metric in boards[0].metrics:
+        columns.append(Column("value", TITLES[metric], metric))
+        if metric == first:
+            columns += [Column("interval", "95 % interval", metric)] if any(map(has_interval, boards)) else []
+            columns += [Column("searches", "over searches", metric)] if shown["search_spread"] else []
+            columns += [Column("price", "price of selection", metric)] if shown["price"] else []
+        if any(board.has_published(metric) for board in boards):
+            columns.append(Column("published", "published", metric))
+    return [
+        *columns,
+        Column("budget", "trials × seeds"),
+        Column("information", "told"),
+        Column("failures", "failed"),
+    ]
+
+
+def has_interval(board: Leaderboard) -> bool:
+    return any(board.over in row.cells[board.metrics[0]].intervals for row in board.rows)

@@ -1,0 +1,28 @@
+"""Numbers as text, the same in every table; what is absent has one sign."""
+
+from __future__ import annotations
+
+from oodbench.board.leaderboard import Cell
+
+ABSENT = "–"
+
+
+def number_text(value: float | None, format: str = ".3f") -> str:
+    return ABSENT if value is None else f"{value:{format}}"
+
+
+def interval_text(interval: tuple[float, float] | None, format: str = ".3f") -> str:
+    return ABSENT if interval is None else f"{interval[0]:{format}} to {interval[1]:{format}}"
+
+
+def spread_text(value: float, spread: float | None) -> str:
+    return f"{value:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")
+
+
+def cell_text(cell: Cell) -> str:
+    return ABSENT if cell.value is None else spread_text(cell.value, cell.spread)
+
+
+def count_text(count: int, noun: str, plural: str = "") -> str:
+    """1 study, 2 studies."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
