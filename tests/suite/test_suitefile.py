@@ -166,7 +166,7 @@ def test_a_mode_gives_each_method_its_way_and_the_board_goes_before_the_mode(sui
     erm, irm, fdro = found["regression", "erm"], found["regression", "irm"], found["curve", "fdro"]
     assert (erm.budget.trials, irm.budget.trials, fdro.budget.trials) == (1, 2, 1)
     assert irm.setup.recipe.steps == 30
-    assert irm.fixed["penalty"] == [1, 5]
+    assert irm.fixed["penalty"] == (1, 5)
     assert (erm.label, irm.label, fdro.label) == ("erm (short)", "irm (short)", "fdro (short, alpha0=0.5)")
 
 
