@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import pickle
 import re
@@ -25,24 +26,42 @@ from urllib.request import urlopen
 import hypothesis
 import pytest
 
+from migrated import share_migrations
 from places import FIGURES, SUITE
+from warm import WarmProcesses
 
+# trainings of tests are small: threads that wait for each other, on cores that they share, take ten times as long
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 hypothesis.settings.register_profile("long", max_examples=2500)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that need Ray are long ones and go first, so that the last files of a gate on many cores are short."""
+    long = {item.path for item in items if "ray_address" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(scope="session")
-def ray_address() -> Iterator[str]:
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty database of MLflow's, once there is one; of all of xdist's processes."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "migrated.db"
+
+
+@pytest.fixture(scope="session")
+def ray_address(migrated: Path) -> Iterator[str]:
     """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too."""
     import ray
 
+    share_migrations(migrated)
     ray.init(
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,
-        logging_level="ERROR",
+        logging_level=logging.ERROR,
         object_store_memory=100_000_000,  # a test reads all of it
     )
     yield ray.get_runtime_context().gcs_address
@@ -59,8 +78,16 @@ class Done:
         return json.loads(self.out)
 
 
+@pytest.fixture(scope="session")
+def processes(migrated: Path) -> Iterator[WarmProcesses]:
+    """Processes that have the libraries imported already."""
+    processes = WarmProcesses(migrated)
+    yield processes
+    processes.stop()
+
+
 @pytest.fixture
-def cli(tmp_path: Path) -> Callable[..., Done]:
+def cold_cli(tmp_path: Path) -> Callable[..., Done]:
     """Run `oodbench ...` as a user would, in an empty directory."""
 
     def call(*args: str, timeout: float = 120, cwd: Path = tmp_path, environment: dict[str, str] | None = None) -> Done:
@@ -78,6 +105,17 @@ def cli(tmp_path: Path) -> Callable[..., Done]:
     return call
 
 
+@pytest.fixture
+def cli(processes: WarmProcesses, tmp_path: Path) -> Callable[..., Done]:
+    """The same, in a process that has imported the libraries: without the seconds that this takes."""
+
+    def call(*args: str, timeout: float = 120, cwd: Path = tmp_path, environment: dict[str, str] | None = None) -> Done:
+        done = processes.run("oodbench", args, cwd, {**os.environ, **(environment or {})}, timeout)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
 @pytest.fixture(scope="session")
 def make_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Virtual environments that see the project and its dependencies through a path file."""
@@ -86,7 +124,7 @@ def make_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
         folder = tmp_path_factory.mktemp("environment")
         venv.create(folder, with_pip=False, symlinks=True)
         python = folder / "bin" / "python"
-        where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        where = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
         site = subprocess.check_output(where, text=True)
         # addsitedir, not a bare path: it also follows the path files of an editable install
         line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
@@ -108,7 +146,16 @@ def pip_install(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
     def install(*sources: Path) -> None:
         work = tmp_path_factory.mktemp("source")  # the build leaves nothing in the source tree
         copies = [shutil.copytree(source, work / source.name) for source in sources]
-        command = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
+        command: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--no-index",
+            "--no-build-isolation",
+            "--quiet",
+        ]
         subprocess.run([*command, *copies], check=True, capture_output=True, timeout=300)
 
     return install
@@ -161,7 +208,7 @@ class Killed:
 
 
 @pytest.fixture
-def kill_and_resume(ray_address: str, tmp_path: Path) -> Callable[..., Killed]:
+def kill_and_resume(ray_address: str, processes: WarmProcesses, tmp_path: Path) -> Callable[..., Killed]:
     """Start a run, kill -9 its driver so many seconds after it came to a stage, and give the same command again."""
 
     def moment(stage: str, directory: Path, log: Path) -> bool:
@@ -192,7 +239,7 @@ def kill_and_resume(ray_address: str, tmp_path: Path) -> Callable[..., Killed]:
         packs = [path.read_bytes() for path in directory.glob("studies/*/pack-*.pickle")]
         concluded = any(directory.glob("outbox/*/parcel.json")) or record_runs(directory)["study", "FINISHED", "active"]
         finished = sum(len(pickle.loads(content[32:]).predictors) for content in packs)
-        again = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        again = processes.run("oodbench", command[3:], tmp_path, os.environ, timeout=300)
         assert again.returncode == 0, again.stderr
         trained = re.search(r"(\d+) trainings? in ", again.stderr)
         repeated = (int(trained[1]) if trained else 0) - (0 if concluded else trainings - finished)
@@ -245,25 +292,35 @@ class TrackingServer:
         return record_runs(self.folder, "server.db")
 
 
-@pytest.fixture
-def make_tracking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., TrackingServer]]:
-    """An MLflow server with its data in a database of the test's, or in sqlite."""
+@contextlib.contextmanager
+def _tracking_servers(factory: pytest.TempPathFactory) -> Iterator[Callable[..., TrackingServer]]:
     made: list[TrackingServer] = []
 
     def make(backend: str | None = None) -> TrackingServer:
-        folder = tmp_path_factory.mktemp("server")
+        folder = factory.mktemp("server")
         made.append(TrackingServer(folder, _free_port(), backend or f"sqlite:///{folder}/server.db"))
         made[-1].start()
         return made[-1]
 
-    yield make
-    for server in made:
-        server.stop()
+    try:
+        yield make
+    finally:
+        for server in made:
+            server.stop()
 
 
 @pytest.fixture
-def tracking_server(make_tracking_server: Callable[..., TrackingServer]) -> TrackingServer:
-    return make_tracking_server()
+def make_tracking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., TrackingServer]]:
+    """An MLflow server with its data in a database of the test's, or in sqlite."""
+    with _tracking_servers(tmp_path_factory) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def tracking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrackingServer]:
+    """One for a module: it takes seconds to start."""
+    with _tracking_servers(tmp_path_factory) as make:
+        yield make()
 
 
 @pytest.fixture

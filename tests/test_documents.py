@@ -15,10 +15,12 @@ import pytest
 import typer
 
 import oodbench
-from documents import ROOT, calls, links, mentions, pages, read
-from oodbench.cli.main import app
+import oodbench.cli.main  # registers the commands
+from documents import calls, links, mentions, pages, read
+from oodbench.cli.terminal import app
 from oodbench.plugin.registry import names
 from oodbench.suite.suitefile import suite_names
+from places import ROOT
 
 KNOWN = {"method": {*names("method")}, "dataset": {*names("dataset")}, "suite": {*suite_names()}}
 COMMANDS: Any = typer.main.get_command(app)
@@ -84,6 +86,14 @@ def test_every_link_leads_somewhere(page: str) -> None:
             titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
             slugs = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
             assert anchor in slugs, f"{page} links to {link}"
+
+
+def test_every_leaderboard_links_its_page() -> None:
+    pages_of_boards = sorted(ROOT.glob("leaderboards/**/page/index.html"))
+    assert pages_of_boards
+    for page in pages_of_boards:
+        readme = page.parents[1] / "README.md"
+        assert "](page/index.html)" in readme.read_text(encoding="utf-8"), readme
 
 
 def test_every_page_is_on_the_site_and_no_other() -> None:

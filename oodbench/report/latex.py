@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from oodbench.board.leaderboard import Cell, Leaderboard, Row
@@ -30,7 +31,7 @@ def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
         NEEDS,
         r"\begin{table}[htbp]",
         r"  \centering",
-        f"  \\caption{{{escape(caption or boards[0].dataset_id)}}}",
+        f"  \\caption{{{escape(_unnumbered(caption) or boards[0].dataset_id)}}}",
     ]
     lines += [f"  {scale}", f"  \\begin{{tabular}}{{l{'c' * (len(titles) - 1)}}}", r"    \toprule", _line(titles)]
     for board in boards:
@@ -48,6 +49,12 @@ def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
 
 def escape(text: str) -> str:
     return "".join(ESCAPED.get(letter, letter) for letter in text)
+
+
+def _unnumbered(title: str) -> str:
+    """LaTeX numbers tables itself: a title such as "Table 1: regression" would have two numbers."""
+    rest = re.sub(r"^Table\s+\d+\s*[:.,]?\s*", "", title)
+    return rest[:1].upper() + rest[1:]
 
 
 def _columns(boards: Sequence[Leaderboard]) -> list[Column]:

@@ -51,6 +51,7 @@ def test_verdicts() -> None:
     assert result.worsened
     worse = next(row for row in result.rows if row.method == "worse")
     assert worse.interval is not None
+    assert worse.difference is not None
     assert worse.difference == pytest.approx(0.2, abs=0.05)
     assert worse.interval[0] < worse.difference < worse.interval[1]
     assert (verdicts(b, a)["worse"], verdicts(b, a)["better"]) == ("better", "worse")
@@ -109,6 +110,8 @@ def test_cells_are_read_as_they_were_written(tmp_path: Path) -> None:
     again = read_scores(str(tmp_path), lambda: pytest.fail("no record is needed"))
     assert [one.method for one in again] == ["a", "b (x=1, y=2)"]
     for one, other in zip(written, again, strict=False):
+        assert one.table is not None
+        assert other.table is not None
         pd.testing.assert_frame_equal(one.table, other.table, check_exact=True)
 
 

@@ -101,19 +101,22 @@ def test_tiers_and_intervals_are_on_the_board_in_every_format() -> None:
     )
     assert [(row.label, row.cells["mean_error"].tier) for row in board.rows] == [("a", 1), ("b", 1), ("c", 2)]
     low, high = board.rows[0].cells["mean_error"].intervals["seeds"]
-    assert low < board.rows[0].cells["mean_error"].value < high
+    value = board.rows[0].cells["mean_error"].value
+    assert value is not None
+    assert low < value < high
     shown = f"{low:.3f} to {high:.3f}"
     assert re.search(rf"\| a \| 1 \| ≈ [^|]+ \| {shown} \|", render(board, "md"))
     assert re.search(rf"a & 1 & .* & {shown} &", render(board, "latex"))
     first = next(csv.DictReader(render(board, "csv").splitlines()))
-    assert (first["tier"], float(first["mean_error_low"])) == ("1", pytest.approx(low))
+    assert first["tier"] == "1"
+    assert float(first["mean_error_low"]) == pytest.approx(low)
     told = json.loads(render(board, "json"))["rows"][2]
     assert told["metrics"]["mean_error"]["tier"] == 2
     assert len(told["results"]) == 20
     assert set(told["results"][0]) == {"seed", "environment", "error"}
-    console = Console(width=200, file=io.StringIO())
-    console.print(rich_table(board))
-    assert re.search(r"│ c +│ +2 │ +\d\.\d+ ± ", console.file.getvalue())
+    shown_as = io.StringIO()
+    Console(width=200, file=shown_as).print(rich_table(board))
+    assert re.search(r"│ c +│ +2 │ +\d\.\d+ ± ", shown_as.getvalue())
 
 
 def test_with_few_seeds_nothing_is_claimed_and_the_board_says_so() -> None:

@@ -21,11 +21,13 @@ import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oodbench.cli.main import app, main
+from oodbench.cli.main import main
+from oodbench.cli.terminal import app
 from places import FIGURES, SUITE
 
+EXAMPLES = (settings.default or settings()).max_examples
 QUICK = settings(
-    max_examples=max(3, settings.default.max_examples // 25),
+    max_examples=max(3, EXAMPLES // 25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -195,7 +197,7 @@ def mutations(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-@settings(QUICK, max_examples=max(40, settings.default.max_examples))
+@settings(QUICK, max_examples=max(40, EXAMPLES))
 @given(text=st.one_of(mutations(), st.lists(LINES, max_size=12).map("\n".join)))
 def test_any_suite_file_ends_well(folder: Path, text: str) -> None:
     (folder / "mine.toml").write_text(text, encoding="utf-8", newline="")
@@ -206,7 +208,7 @@ def test_any_suite_file_ends_well(folder: Path, text: str) -> None:
     assert call(["show", "./mine.toml", "--json"]).code in (0, 2)
 
 
-@settings(QUICK, max_examples=max(5, settings.default.max_examples // 10))
+@settings(QUICK, max_examples=max(5, EXAMPLES // 10))
 @given(content=st.binary(max_size=200))
 def test_any_bytes_as_a_suite_file_end_well(folder: Path, content: bytes) -> None:
     (folder / "mine.toml").write_bytes(content)

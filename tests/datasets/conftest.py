@@ -141,58 +141,68 @@ class Server:
     def fail(self, one: Made, *faults: str) -> None:
         self.faults[one.file.url("")] = list(faults)
 
+    def next_fault(self, path: str) -> str:
+        faults = self.faults.get(path) or [""]
+        return (faults[0] if faults[0].startswith("always ") else faults.pop(0)).removeprefix("always ")
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Gives the files of its server, with the faults that are due."""
+
+    protocol_version = "HTTP/1.1"
+    served: Server
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        content, fault = self.served.files.get(self.path), self.served.next_fault(self.path)
+        asked = self.headers.get("Range", "")
+        if content is None or fault.isdigit():
+            self._answer(int(fault or 404), b"no", asked)
+        elif fault == "page":
+            self._answer(200, b"<!DOCTYPE html><html><body>Please enable cookies</body></html>", asked)
+        else:
+            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and self.served.ranges else 0
+            self._send(content, start, fault, asked)
+
+    def _send(self, content: bytes, start: int, fault: str, asked: str) -> None:
+        if start and start >= len(content):
+            return self._answer(416, b"", asked, {"Content-Range": f"bytes */{len(content)}"})
+        extra = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+        body = content[start:]
+        half = body[: max(1, len(body) // 2)]
+        if fault == "shorter":  # a whole answer with half a file
+            return self._answer(200, half, asked)
+        self._head(206 if start else 200, len(body), asked, extra)
+        if fault not in ("truncate", "stall"):
+            self.wfile.write(body)
+            return None
+        self.wfile.write(half)
+        self.wfile.flush()
+        if fault == "stall":
+            time.sleep(3)
+        self.close_connection = True
+        return None
+
+    def _head(self, status: int, length: int, asked: str, extra: Mapping[str, str] | None = None) -> None:
+        self.served.requests.append((self.path, asked, status))
+        self.send_response(status)
+        for name, value in {"Content-Length": str(length), **(extra or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _answer(self, status: int, body: bytes, asked: str, extra: Mapping[str, str] | None = None) -> None:
+        self._head(status, len(body), asked, extra)
+        self.wfile.write(body)
+
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            content = served.files.get(self.path)
-            faults = served.faults.get(self.path) or []
-            fault = (faults[0] if faults[0].startswith("always ") else faults.pop(0)) if faults else ""
-            fault = fault.removeprefix("always ")
-            asked = self.headers.get("Range", "")
-            if content is None or fault.isdigit():
-                return self._answer(int(fault or 404), b"no", asked)
-            if fault == "page":
-                return self._answer(200, b"<!DOCTYPE html><html><body>Please enable cookies</body></html>", asked)
-            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and served.ranges else 0
-            if start and start >= len(content):
-                return self._answer(416, b"", asked, {"Content-Range": f"bytes */{len(content)}"})
-            extra = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
-            body = content[start:]
-            half = max(1, len(body) // 2)
-            if fault == "shorter":  # a whole answer with half a file
-                return self._answer(200, body[:half], asked)
-            self._head(206 if start else 200, len(body), asked, extra)
-            if fault in ("truncate", "stall"):
-                self.wfile.write(body[:half])
-                self.wfile.flush()
-                if fault == "stall":
-                    time.sleep(3)
-                self.close_connection = True
-                return None
-            self.wfile.write(body)
-            return None
-
-        def _head(self, status: int, length: int, asked: str, extra: Mapping[str, str] | None = None) -> None:
-            served.requests.append((self.path, asked, status))
-            self.send_response(status)
-            for name, value in {"Content-Length": str(length), **(extra or {})}.items():
-                self.send_header(name, value)
-            self.end_headers()
-
-        def _answer(self, status: int, body: bytes, asked: str, extra: Mapping[str, str] | None = None) -> None:
-            self._head(status, len(body), asked, extra)
-            self.wfile.write(body)
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler: type[Handler] = type("OwnHandler", (Handler,), {})
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     http.daemon_threads = True
-    served = Server(f"http://127.0.0.1:{http.server_address[1]}")
+    handler.served = served = Server(f"http://127.0.0.1:{http.server_address[1]}")
     threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     yield served
     http.shutdown()

@@ -25,7 +25,7 @@ from oodbench_datasets.acs.files import CensusFiles
 
 Make = Callable[..., Any]
 ALL = [AcsTravel, AcsIncome, AcsPublicCoverage, AcsMobility, AcsEmployment]
-SMALL = {"target": ("RI",), "train_rows": 100}
+SMALL: dict[str, Any] = {"target": ("RI",), "train_rows": 100}
 
 
 @pytest.fixture
@@ -230,7 +230,9 @@ def test_a_run_on_the_stand_in_says_so_everywhere(
     assert "the rows are synthetic" in capsys.readouterr().out
     record = Record(None, tmp_path / "record")
     assert record.dataset_ids() == [name]
-    (run,) = record.client.search_runs([record.experiment_id(name)], "tags.`oodbench.kind` = 'study'")
+    experiment = record.experiment_id(name)
+    assert experiment is not None
+    (run,) = record.client.search_runs([experiment], "tags.`oodbench.kind` = 'study'")
     assert "the rows are synthetic" in run.data.tags["oodbench.notice"]
     assert set(result.results()["environment"]) == {"MA", "RI", "VT", "validation"}
 

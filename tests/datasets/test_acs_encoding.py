@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,11 +29,12 @@ def table(rows: np.ndarray) -> dict[str, np.ndarray]:
     return {name: values.astype(np.float32) for name, values in columns.items()}
 
 
+Table = dict[str, np.ndarray]
 tables = arrays.arrays(np.int64, st.tuples(st.integers(2, 40), st.just(6)), elements=st.integers(0, 990)).map(table)
 
 
 @given(tables, tables)
-def test_codes_are_standardised_by_training_rows_alone(train: dict, other: dict) -> None:
+def test_codes_are_standardised_by_training_rows_alone(train: Table, other: Table) -> None:
     encoder = Codes(FEATURES, ("POVPIP",), "indicator").fit(train)
     assert encoder.columns == (*FEATURES, "POVPIP_missing")
     x = encoder.encode(train)
@@ -49,7 +52,7 @@ def test_codes_are_standardised_by_training_rows_alone(train: dict, other: dict)
 
 
 @given(tables)
-def test_folktables_makes_missing_zero_and_marks_nothing(train: dict) -> None:
+def test_folktables_makes_missing_zero_and_marks_nothing(train: Table) -> None:
     encoder = Codes(FEATURES, ("POVPIP",), "folktables").fit(train)
     assert encoder.columns == FEATURES
     zeros = {name: np.nan_to_num(values) for name, values in train.items()}
@@ -57,7 +60,7 @@ def test_folktables_makes_missing_zero_and_marks_nothing(train: dict) -> None:
 
 
 @given(tables, tables)
-def test_levels_come_from_training_rows_alone(train: dict, other: dict) -> None:
+def test_levels_come_from_training_rows_alone(train: Table, other: Table) -> None:
     encoder = Categories(FEATURES, ("POVPIP", "JWTR"), "indicator").fit(train)
     x = encoder.encode(other)
     assert x.shape == (len(other["AGEP"]), len(encoder.columns))
@@ -86,7 +89,7 @@ def test_occupations_fall_into_their_major_groups(code: int, group: str) -> None
 
 
 @pytest.mark.parametrize("dataset", [AcsTravel, AcsIncome, AcsPublicCoverage, AcsMobility, AcsEmployment])
-def test_every_feature_has_a_place(dataset: type) -> None:
+def test_every_feature_has_a_place(dataset: Any) -> None:
     known = {*NUMBERS, *GEOGRAPHY, *GROUPS, *LEVELS}
     assert set(dataset.problem.features) <= known
     assert set(dataset.problem.may_be_missing) <= set(dataset.problem.features)

@@ -137,9 +137,12 @@ def test_the_cache_is_used_and_rebuilt_when_stale_or_damaged(
     keep(one)
     sources_read: list[PersonFile] = []
     read = pums._read
-    monkeypatch.setattr(
-        pums, "_read", lambda problem, file, path: sources_read.append(file) or read(problem, file, path)
-    )
+
+    def read_and_tell(problem: Any, file: PersonFile, path: Path) -> Any:
+        sources_read.append(file)
+        return read(problem, file, path)
+
+    monkeypatch.setattr(pums, "_read", read_and_tell)
     first = reload(TRAVEL, one.file)
     again = reload(TRAVEL, one.file)
     assert len(sources_read) == 1

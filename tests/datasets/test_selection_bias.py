@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,7 +27,7 @@ PINNED = ["ad5b51c661f2a61e", "c4172beeacdb7dbb", "69a049fcaa984fde"]
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_moments_before_selection(reading: str) -> None:
+def test_moments_before_selection(reading: Any) -> None:
     z_std, v_std, beta, noise_std = READINGS[reading]
     x, y = SelectionBias(reading=reading).draw(np.random.default_rng(0), 400_000)
     covariance = np.zeros((5, 5))  # of S: 0.8 Z_i + 0.2 Z_{i+1}
@@ -98,6 +100,6 @@ def test_the_main_texts_noise_does_not_reproduce() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"r1": 1.0}, {"r2": 0.5}, {"test_r": (-1.9, -1.9)}, {"majority": 1}])
-def test_impossible_settings(bad: dict[str, object]) -> None:
+def test_impossible_settings(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="r1|test_r|majority"):
         SelectionBias(**bad)

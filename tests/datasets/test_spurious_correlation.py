@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -25,7 +27,7 @@ PINNED = ["f43c576c5059ac89", "6a4f982edc305695", "353f190e8e545b51"]
 
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("d", [5, 10])
-def test_bayes_rules(reading: str, d: int) -> None:
+def test_bayes_rules(reading: Any, d: int) -> None:
     """S alone is right with probability Phi(sqrt(d) / sigma_s); V alone finds A, and is right as often as A = Y."""
     sigma_s, sigma_v = READINGS[reading]
     data = SpuriousCorrelation(d=d, reading=reading, group_rows=100_000, r2=0.75)
@@ -54,6 +56,6 @@ def test_moments() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"r1": 1.1}, {"r3": -0.1}, {"d": 0}])
-def test_impossible_settings(bad: dict[str, float]) -> None:
+def test_impossible_settings(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="r1|d"):
         SpuriousCorrelation(**bad)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from safetensors import safe_open
 
 import oodbench
 from oodbench import Dataset, Environment, Hparams, LossMethod, Method, Rows, TrainingRows
+from oodbench.engine.data import Task
 from oodbench.errors import MissingInformation, UserError, WorkError
 from oodbench.record.tracking import Record
 
@@ -216,7 +217,9 @@ def test_classification_with_overrides(tmp_path: Path) -> None:
     assert row.label == "fdro (divergence=chi_square, mlp width=6,4)"
     assert set(row.cells) == {"mean_error", "std_error", "max_error", "mean_accuracy", "mean_f1", "worst_f1"}
     assert row.cells["std_error"].value is None  # one test environment has no spread over environments
-    assert row.cells["mean_error"].value == pytest.approx(1 - row.cells["mean_accuracy"].value)
+    accuracy = row.cells["mean_accuracy"].value
+    assert accuracy is not None
+    assert row.cells["mean_error"].value == pytest.approx(1 - accuracy)
 
 
 class DivergesWhenFast(LossMethod):
@@ -306,7 +309,7 @@ def test_anything_with_fit_and_predict_is_a_method(tmp_path: Path) -> None:
 class OneGroup(Dataset):
     """No group labels."""
 
-    task = "regression"
+    task: ClassVar[Task] = "regression"
 
     def train(self, seed: int) -> Sequence[Environment]:
         rng = self.rng(seed, "train")

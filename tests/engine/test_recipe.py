@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 
 from oodbench import Recipe
+
+Loss = Literal["auto", "squared", "cross_entropy"]
 
 KINDS = [
     ("regression", "auto"),
@@ -24,7 +28,7 @@ def example(task: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("task", "loss"), KINDS)
-def test_slopes_are_the_derivative_of_the_losses_by_a_scale(task: str, loss: str) -> None:
+def test_slopes_are_the_derivative_of_the_losses_by_a_scale(task: str, loss: Loss) -> None:
     outputs, y = example(task)
     recipe = Recipe(loss=loss)
     scale = torch.ones(3, 1, 20, dtype=torch.float64, requires_grad=True)
@@ -48,7 +52,7 @@ def test_two_classes_by_squared_loss_are_one_output() -> None:
 
 
 @pytest.mark.parametrize(("task", "loss"), KINDS)
-def test_output_slopes_are_the_derivative_by_the_outputs(task: str, loss: str) -> None:
+def test_output_slopes_are_the_derivative_by_the_outputs(task: str, loss: Loss) -> None:
     outputs, y = example(task)
     outputs.requires_grad_()
     (expected,) = torch.autograd.grad(Recipe(loss=loss).row_losses(outputs, y).sum(), outputs)

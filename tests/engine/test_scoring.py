@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,10 +12,13 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score
 
 from oodbench import Environment, Linear, Mlp, Recipe
+from oodbench.engine.data import Task
 from oodbench.engine.fitted import CHUNK_ROWS, FittedModel
 from oodbench.engine.models import Model
 from oodbench.engine.scoring import f1, score, score_together
 from oodbench.errors import TrainingFailed
+
+Loss = Literal["auto", "squared", "cross_entropy"]
 
 
 class Says:
@@ -75,13 +80,13 @@ def fitted(family: Model, recipe: Recipe, classes: int, count: int) -> list[Fitt
     ("classes", "loss"), [(1, "auto"), (2, "cross_entropy"), (2, "squared"), (3, "cross_entropy"), (3, "squared")]
 )
 def test_models_score_together_on_any_number_of_threads_as_they_do_alone(
-    family: Model, classes: int, loss: str
+    family: Model, classes: int, loss: Loss
 ) -> None:
     rng = np.random.default_rng(1)
     rows = 3 * CHUNK_ROWS + 7
     y = rng.integers(0, classes, rows) if classes > 1 else rng.normal(size=rows)
     environment = Environment("a", rng.normal(size=(rows, 3)), y)
-    task = "classification" if classes > 1 else "regression"
+    task: Task = "classification" if classes > 1 else "regression"
     models = fitted(family, Recipe(loss=loss), classes, 3)
     alone = [score(model, environment, task, classes) for model in models]
     together = score_together([models[0], Says(y), *models[1:]], environment, task, classes, threads=2)

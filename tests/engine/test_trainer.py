@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from oodbench import Linear, LossMethod, Mlp, Recipe
 from oodbench.engine.data import TrainingRows
@@ -18,13 +21,15 @@ from oodbench.errors import TrainingFailed
 from oodbench_methods.erm import ERM
 from oodbench_methods.fdro import FDRO
 
+Loss = Literal["auto", "squared", "cross_entropy"]
+
 MODELS = [Linear(), Linear(intercept=False), Mlp(width=(7,)), Mlp(width=(6, 5))]
 
 
 def rows_of(seed: int, rows: int = 120, features: int = 4, classes: int = 0, labelled: bool = False) -> TrainingRows:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, features))
-    y = x @ np.arange(1, features + 1) / features + 0.3 * rng.normal(size=rows)
+    y: NDArray[Any] = x @ np.arange(1, features + 1) / features + 0.3 * rng.normal(size=rows)
     if classes:
         y = np.digitize(y, np.quantile(y, np.linspace(0, 1, classes + 1)[1:-1]))
     environment = (np.arange(rows) % 2) if labelled else None
@@ -32,7 +37,7 @@ def rows_of(seed: int, rows: int = 120, features: int = 4, classes: int = 0, lab
 
 
 def trial(
-    configuration: int = 0, seed: int = 0, learning_rate: float = 0.01, weight_decay: float = 0.0, **more: object
+    configuration: int = 0, seed: int = 0, learning_rate: float = 0.01, weight_decay: float = 0.0, **more: Any
 ) -> Trial:
     hparams = {"learning_rate": learning_rate, "weight_decay": weight_decay, **more}
     return Trial(configuration, hparams, seed, entropy=100 * configuration + seed)
@@ -45,7 +50,7 @@ def forward(model: Model, parameters: torch.Tensor, columns: torch.Tensor, outpu
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_a_pack_steps_like_torch_does(optimizer: str, model: Model) -> None:
+def test_a_pack_steps_like_torch_does(optimizer: Literal["adam", "sgd"], model: Model) -> None:
     data = rows_of(0)
     trials = [trial(0, learning_rate=0.01), trial(1, learning_rate=0.002, weight_decay=0.01)]
     recipe = Recipe(steps=25, optimizer=optimizer)
@@ -129,7 +134,7 @@ def test_weight_decay_is_ridge() -> None:
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize(("classes", "loss"), [(0, "auto"), (2, "squared"), (3, "cross_entropy")])
-def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss: str) -> None:
+def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss: Loss) -> None:
     data = rows_of(0, classes=classes)
     recipe = Recipe(steps=10, loss=loss)
     (fitted,) = Trainer(Setup(model, recipe)).fit(ERM(), {0: data}, [trial()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def bernoulli(q: float, p: float) -> float:
 def table_divergence(q: np.ndarray, p: np.ndarray) -> float:
     """sum over phi of Q(phi) KL(Q(y | phi) || P(y | phi)) for tables [phi, y]."""
     pairs = [(row, ref) for row, ref in zip(q, p, strict=True) if row.sum() > 0]
-    return sum(row.sum() * bernoulli(row[1] / row.sum(), ref[1] / ref.sum()) for row, ref in pairs)
+    return float(sum(row.sum() * bernoulli(row[1] / row.sum(), ref[1] / ref.sum()) for row, ref in pairs))
 
 
 def table_rows(counts: np.ndarray) -> Environment:
@@ -300,6 +301,9 @@ def test_shares_are_preferred_numbers_with_enough_rows() -> None:
 
 def test_a_model_that_says_nothing_usable() -> None:
     environment = random_rows(0, 2)
-    for say in (lambda x: x * np.nan, lambda x: x[:, 0], lambda x: x[:5], lambda x: 1 / 0):
+    says: tuple[Callable[[Any], Any], ...] = (
+        lambda x: x * np.nan, lambda x: x[:, 0], lambda x: x[:5], lambda x: 1 / 0,
+    )  # fmt: skip
+    for say in says:
         with pytest.raises(TrainingFailed):
             distributional_stability(Says(say), environment)

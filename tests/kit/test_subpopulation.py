@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ scores_lists = st.lists(st.floats(0, 100, width=32), min_size=2, max_size=30)
 shares = st.floats(0.02, 1.0)
 
 
-def _worst(find: object, scores: list[float], alpha0: float) -> tuple[np.ndarray, np.ndarray]:
+def _worst(find: Callable[..., torch.Tensor], scores: list[float], alpha0: float) -> tuple[np.ndarray, np.ndarray]:
     values = torch.tensor([scores], dtype=torch.float64)
     return values[0].numpy(), find(values, torch.tensor([alpha0], dtype=torch.float64))[0].numpy()
 
@@ -44,7 +46,7 @@ def test_worst_chi_square_meets_its_dual(scores: list[float], alpha0: float) -> 
     bound = 1 / max(alpha0, 1 / rows)
 
     def dual(eta: float) -> float:
-        return eta + np.sqrt(bound * np.mean(np.maximum(values - eta, 0) ** 2))
+        return eta + float(np.sqrt(bound * np.mean(np.maximum(values - eta, 0) ** 2)))
 
     width = max(np.ptp(values), 1.0)
     best = min(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -37,7 +39,7 @@ def test_linear_cvar_regression_reaches_the_optimum_of_its_linear_programme() ->
             roots = Rows(rows.losses.sqrt(), rows.outputs, rows.y, rows.step)
             return super().loss(roots, hp)
 
-    hparams = {"learning_rate": 0.003, "weight_decay": 0.0, "alpha0": alpha0, "divergence": "cvar"}
+    hparams: dict[str, Any] = {"learning_rate": 0.003, "weight_decay": 0.0, "alpha0": alpha0, "divergence": "cvar"}
     train = {0: TrainingRows(x, y, "regression", 2)}
     (fitted,) = Trainer(Setup(Linear(intercept=False), Recipe(steps=4000))).fit(
         AbsoluteCvar(), train, [Trial(0, hparams, 0, 1)]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from oodbench import Linear, Method, Mlp, Predictor, Recipe, TrainingRows, check_method
+from oodbench.engine.data import Task
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import InvalidSetting
@@ -31,15 +36,15 @@ def spurious_rows(
     rng = np.random.default_rng(seed)
     other = np.arange(rows) < minority * rows
     cause = rng.normal(size=rows)
-    y = cause + noise * rng.normal(size=rows)
+    y: NDArray[Any] = cause + noise * rng.normal(size=rows)
     spurious = np.where(other, -1, 1) * y + 0.6 * noise * rng.normal(size=rows)
     if classes:
         y = np.digitize(y, np.linspace(-1, 1, classes + 1)[1:-1])
-    task = "classification" if classes else "regression"
+    task: Task = "classification" if classes else "regression"
     return TrainingRows(np.column_stack([cause, spurious]), y, task, classes or 2)
 
 
-def train(method: Method, rows: TrainingRows, setup: Setup = LINEAR, **hparams: object) -> Predictor:
+def train(method: Method, rows: TrainingRows, setup: Setup = LINEAR, **hparams: Any) -> Predictor:
     values = {name: dimension.default for name, dimension in method.search_space().items()} | hparams
     (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], Trainer(setup))
     return fitted
@@ -117,17 +122,17 @@ def risk_and_gradient(grams: torch.Tensor, crosses: torch.Tensor, theta: torch.T
     return size - 2 * fit, 2 * (through - crosses), 2 * (size - fit)
 
 
-def descend(objective: object, start: torch.Tensor) -> torch.Tensor:
+def descend(objective: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor) -> torch.Tensor:
     theta = start.double().clone().requires_grad_()
     optimizer = torch.optim.LBFGS([theta], max_iter=500, tolerance_grad=1e-10, line_search_fn="strong_wolfe")
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
-        value: torch.Tensor = objective(theta)  # type: ignore[operator]
+        value = objective(theta)
         value.backward()
         return value
 
-    optimizer.step(closure)  # type: ignore[arg-type]
+    optimizer.step(closure)
     return theta.detach()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -33,10 +35,11 @@ def spurious_rows(seed: int = 0, labelled: bool = False) -> TrainingRows:
     return TrainingRows(np.column_stack([cause, spurious]), y, "regression", 2, environment)
 
 
-def train(method: LossMethod, rows: TrainingRows, setup: Setup | None = None, **hparams: object) -> FittedModel:
+def train(method: LossMethod, rows: TrainingRows, setup: Setup | None = None, **hparams: Any) -> FittedModel:
     values = {name: dimension.default for name, dimension in method.search_space().items()} | hparams
     setup = setup or Setup(Linear(intercept=False), Recipe(steps=1500))
     (fitted,) = method.fit_pack({0: rows}, [Trial(0, values, 0, 1)], Trainer(setup))
+    assert isinstance(fitted, FittedModel)
     return fitted
 
 

@@ -82,7 +82,9 @@ def test_an_unchanged_night_is_quiet_here_and_elsewhere() -> None:
 
 def test_on_the_same_machine_every_bit_counts_and_elsewhere_the_statistics() -> None:
     other_bits = table()
-    other_bits.loc[5, "error"] = np.nextafter(other_bits.loc[5, "error"], 2)
+    errors = other_bits["error"].to_numpy(copy=True)
+    errors[5] = np.nextafter(errors[5], 2)
+    other_bits["error"] = errors
     assert kinds(night(), night({"irm": other_bits})) == [("changed", "irm")]
     assert kinds(night(), night({"irm": other_bits}, machine=ELSEWHERE)) == []
     worse = night({"irm": table(1.05)})

@@ -22,7 +22,7 @@ def installed(python: Path, pip_install: Callable[..., None]) -> Path:
 
 
 def oodbench(python: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [python, "-m", "oodbench", *args]
+    command = [str(python), "-m", "oodbench", *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=cwd, check=False)
 
 

@@ -15,7 +15,7 @@ import oodbench
 from places import DISTRIBUTIONS as ZOO
 
 SETTINGS = {"majority": 60, "minority": 20, "test_rows": 25}
-BUDGET = {"trials": 2, "seeds": 1}
+BUDGET: dict[str, Any] = {"trials": 2, "seeds": 1}
 
 UNUSABLE = {
     "raises_on_import": "importing oodbench_zoo.raises_on_import:Anything failed: RuntimeError: no licence",

@@ -46,8 +46,8 @@ def results(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     directory = tmp_path_factory.mktemp("mlflow")
-    methods = {"selection_bias": ["erm", "kerhrm", Mean], "spurious_correlation": ["erm"]}
-    more = {"trials": 3, "seeds": 2, "recipe": {"steps": 200}, "directory": directory}
+    methods: dict[str, Any] = {"selection_bias": ["erm", "kerhrm", Mean], "spurious_correlation": ["erm"]}
+    more: dict[str, Any] = {"trials": 3, "seeds": 2, "recipe": {"steps": 200}, "directory": directory}
     return {name: oodbench.run(methods[name], name, settings=SETTINGS[name], **more) for name in SETTINGS}
 
 

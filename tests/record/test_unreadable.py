@@ -32,7 +32,7 @@ def outcome(label: str, error: float = 1.0) -> Outcome:
     results = pd.DataFrame(rows, columns=["configuration", "seed", "part", "environment", "error"])
     results = results.assign(rows=9, loss=0.1, chosen=True).reindex(columns=list(COLUMNS))
     results = results.astype({name: float for name, kind in COLUMNS.items() if kind == "f"})
-    where = {"dataset": "selection_bias", "dataset_id": "selection_bias", "study_id": label}
+    where: dict[str, Any] = {"dataset": "selection_bias", "dataset_id": "selection_bias", "study_id": label}
     return Outcome(made_up(label, results, trials=1, seeds=2, **where).record, results)
 
 
@@ -163,7 +163,12 @@ def test_a_study_is_downloaded_once_and_what_a_run_concluded_not_at_all(
     fetched: list[str] = []
     record = Record(None, kept.directory)
     fetch = record.client.download_artifacts
-    monkeypatch.setattr(record.client, "download_artifacts", lambda *more: fetched.append(more[1]) or fetch(*more))
+
+    def download(run_id: str, path: str, *more: Any) -> Any:
+        fetched.append(path)
+        return fetch(run_id, path, *more)
+
+    monkeypatch.setattr(record.client, "download_artifacts", download)
     planned: Any = [_Planned(label) for label in ("erm", "irm")]
     first, again = record.records_of(planned), record.records_of(planned)
     assert sorted(fetched) == ["results.parquet", "results.parquet", "study.json", "study.json"]

@@ -91,7 +91,7 @@ def test_averages_and_points_are_where_they_belong() -> None:
     (axes,) = draw_accuracy_f1(scores).axes
     points, averages = axes.collections[:2], axes.collections[2:]
     assert np.allclose(points[0].get_offsets(), [[0.59, 0.79], [0.39, 0.59]])
-    assert np.allclose([one.get_offsets()[0] for one in averages], [[0.49, 0.69], [0.69, 0.89]])
+    assert np.allclose([np.asarray(one.get_offsets())[0] for one in averages], [[0.49, 0.69], [0.69, 0.89]])
     (axes,) = draw_distribution(scores).axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ["erm\nworst b 0.590", "srm\nworst a 0.890"]  # the best on top

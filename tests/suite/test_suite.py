@@ -51,7 +51,7 @@ def test_a_suite_is_one_page_with_every_board(short: tuple[Path, oodbench.SuiteR
     assert page.count('class="board"') == 3
     assert "fdro, alpha0=0.5: train accuracy" in page
     assert "true share" in page
-    where = {"mode": "short", "directory": result.record.directory}
+    where: dict[str, Any] = {"mode": "short", "directory": result.record.directory}
     again = oodbench.suite_leaderboards(str(path), **where).write_page(tmp_path / "again")
     assert again.read_text() == page
 

@@ -156,26 +156,26 @@ def test_lists_of_settings_are_varied_and_curves_have_a_study_per_value(suite_fi
         ("erm", 1.5, None), ("irm", 1.5, None), ("erm", 1.9, None), ("irm", 1.9, None),
         ("fdro", None, 0.1), ("fdro", None, 0.5),
     ]  # fmt: skip
-    assert [part.request.trials for part in found] == [2, 2, 2, 2, 1, 1]
-    assert [part.request.variant for part in found[-3:]] == [[], ["alpha0=0.1"], ["alpha0=0.5"]]
-    assert found[-1].request.fix == {"alpha0": 0.5}
+    assert [part.spec.budget.trials for part in found] == [2, 2, 2, 2, 1, 1]
+    assert [part.spec.label for part in found[-3:]] == ["irm", "fdro (alpha0=0.1)", "fdro (alpha0=0.5)"]
+    assert found[-1].spec.fixed == {"alpha0": 0.5}
 
 
 def test_a_mode_gives_each_method_its_way_and_the_board_goes_before_the_mode(suite_file: Path) -> None:
-    found = {(part.board.name, part.method): part.request for part in parts(suite_file, "short")}
+    found = {(part.board.name, part.method): part.spec for part in parts(suite_file, "short")}
     erm, irm, fdro = found["regression", "erm"], found["regression", "irm"], found["curve", "fdro"]
-    assert (erm.trials, irm.trials, fdro.trials) == (1, 2, 1)
-    assert irm.recipe == {"steps": 30}
-    assert irm.fix["penalty"] == [1, 5]
-    assert (erm.variant, irm.variant, fdro.variant) == (["short"], ["short"], ["short", "alpha0=0.5"])
+    assert (erm.budget.trials, irm.budget.trials, fdro.budget.trials) == (1, 2, 1)
+    assert irm.setup.recipe.steps == 30
+    assert irm.fixed["penalty"] == (1, 5)
+    assert (erm.label, irm.label, fdro.label) == ("erm (short)", "irm (short)", "fdro (short, alpha0=0.5)")
 
 
 def test_what_the_user_says_goes_before_the_suite(suite_file: Path) -> None:
     asked = {"methods": ("irm",), "trials": 7, "seeds": 3, "seed": 5, "selector": "mean", "device": "cpu"}
     for part in parts(suite_file, "short", **asked):
-        request = part.request
-        assert (part.method, request.trials, request.seeds, request.seed) == ("irm", 7, 3, 5)
-        assert (request.selector, request.device) == ("mean", "cpu")
+        budget = part.spec.budget
+        assert (part.method, budget.trials, budget.seeds, budget.seed) == ("irm", 7, 3, 5)
+        assert part.spec.selector == "mean"
     assert {part.board.name for part in parts(suite_file, datasets=("selection_bias",))} == {"regression"}
     with pytest.raises(UserError, match="has these methods on these datasets"):
         parts(suite_file, methods=("erm",), datasets=("spurious_correlation",))
@@ -197,8 +197,8 @@ def test_the_suite_of_the_paper(mode: str) -> None:
     assert {board.name: len(board.published) for board in suite.boards} == {"table1": 54, "table2": 48, "alpha0": 0}
     found = parts("paper", mode, methods=("erm", "fdro", "irm", "eiil"))
     assert len(found) == 3 * 4 + 4 * 4 + 10
-    assert {part.request.seeds for part in found} == {10}
-    most = {(part.board.name, part.method): part.request.trials for part in found}
+    assert {part.spec.budget.seeds for part in found} == {10}
+    most = {(part.board.name, part.method): part.spec.budget.trials for part in found}
     assert most["table1", "irm"] == (20 if mode == "fair" else 8)
     assert most["table1", "erm"] == (20 if mode == "fair" else 1)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import ROOT
+from places import ROOT
 from tally import TALLY, Tally
 
 TOOLS = {"oodbench": "-m oodbench", "pip": "-m pip", "pytest": "-m pytest -p no:cacheprovider"}

@@ -18,7 +18,7 @@ from exceptions import NEEDS, NOT_RUN, OWN_RAY, SERVERS, SHORTER, entry
 from tally import Tally
 
 if TYPE_CHECKING:
-    from conftest import Place
+    from tests.proofs.docs.conftest import Place
 
 PAGES = [page for page in pages() if any(block.language in ("bash", "python", "toml") for block in blocks(page))]
 SECONDS = 400  # for a block

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import ROOT
+from places import ROOT
 
 SITE = ROOT / "site"
 FETCHED = re.compile(r"<(?:script|img|iframe|source)[^>]*\ssrc=\"?(https?:)?//|<link[^>]*\shref=\"?(https?:)?//")

@@ -16,7 +16,7 @@ DEADLY = ("ends_its_process", "segfaults", "is_killed")
 def run(python: Path, folder: Path, *methods: str) -> tuple[int, dict[str, Any], str]:
     several = [part for method in methods for part in ("-m", method)]
     small = ["--set", "majority=60", "--set", "minority=20", "--set", "test_rows=20", "--set-training", "steps=20"]
-    command = [python, "-m", "oodbench", "run", *several, "-d", "selection_bias", *small, "--trials", "2"]
+    command = [str(python), "-m", "oodbench", "run", *several, "-d", "selection_bias", *small, "--trials", "2"]
     folder.mkdir()
     done = subprocess.run(
         [*command, "--seeds", "2", "--json"], capture_output=True, text=True, timeout=600, cwd=folder, check=False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,12 @@ TABLES = dict[str, list[list[str]]]
 
 
 @pytest.fixture(scope="module")
-def simulation() -> dict:
+def simulation() -> dict[str, Any]:
     return runpy.run_path(str(DOCS / "simulate_statistics.py"))
 
 
 @pytest.fixture(scope="module")
-def tables(simulation: dict) -> TABLES:
+def tables(simulation: dict[str, Any]) -> TABLES:
     made: TABLES = simulation["tables"](REPETITIONS)
     for name, rows in made.items():
         print(f"\n{name}")
@@ -57,6 +58,6 @@ def test_intervals_of_normal_values_hold_what_they_promise(tables: TABLES) -> No
         assert float(share) >= 0.93
 
 
-def test_the_page_shows_these_tables(simulation: dict, tables: TABLES) -> None:
+def test_the_page_shows_these_tables(simulation: dict[str, Any], tables: TABLES) -> None:
     page = (DOCS / "statistics.md").read_text(encoding="utf-8")
     assert simulation["write_into"](page, tables) == page, "run `python docs/simulate_statistics.py`"

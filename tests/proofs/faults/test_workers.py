@@ -46,7 +46,7 @@ def start(folder: Path, *more: str) -> subprocess.Popen[str]:
 def finish(process: subprocess.Popen[str]) -> list[Any]:
     out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
-    board = json.loads(out)
+    board: list[Any] = json.loads(out)
     for row in board[0]["rows"]:
         del row["run_id"], row["ledger"]["seconds"]  # all that may differ
     return board

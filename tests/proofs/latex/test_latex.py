@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ DOCUMENT = r"""\documentclass{article}
 def board(dataset_id: str, shift: float = 0.0) -> Leaderboard:
     rng = np.random.default_rng(3)
 
-    def record(label: str, mean: float, **others: str) -> ConcludedStudy:
+    def record(label: str, mean: float, **others: Any) -> ConcludedStudy:
         rows = [
             {"seed": seed, "part": "test", "environment": name, "error": mean + shift + rng.normal(0, 0.1)}
             for seed in range(10)

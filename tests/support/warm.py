@@ -1,0 +1,140 @@
+"""Processes that need not import torch, mlflow and ray again: forks of one that has imported them.
+
+Each is a process of its own, with its own arguments, directory, environment and exit code, as if it had been started
+by a shell. Only the first seconds are shared. Tests of those seconds start cold processes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from migrated import share_migrations
+
+LIBRARIES = (
+    "torch", "ray.tune", "mlflow.pyfunc", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
+    "alembic.command", "pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.figure",
+    "matplotlib.backends.backend_svg", "oodbench.cli.main", "oodbench.api", "oodbench.report.page",
+)  # fmt: skip
+MOST = 1 << 20  # bytes of a request
+
+
+class WarmProcesses:
+    """The client's side: `run` is `subprocess.run` of `python -m MODULE ...`."""
+
+    def __init__(self, template: Path) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="warm-")  # a socket needs a short path
+        self.path = Path(self.folder.name) / "socket"
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, str(self.path), str(template)], stdout=subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == b"ready\n"
+
+    def run(
+        self, module: str, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        request = {"module": module, "arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            connection.connect(str(self.path))
+            socket.send_fds(connection, [json.dumps(request).encode()], [out.fileno(), err.fileno()])
+            pid = int(connection.recv(32))
+            connection.settimeout(timeout)
+            try:
+                code = int(connection.recv(32))
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired([module, *arguments], timeout, _text(out), _text(err)) from None
+            return subprocess.CompletedProcess([module, *arguments], code, _text(out), _text(err))
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+        self.folder.cleanup()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+def serve(path: str, template: Path) -> None:
+    """Wait for requests; a supervisor each starts the process and tells its end."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    share_migrations(template)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(path)
+        listener.listen(8)
+        print("ready", flush=True)
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                supervise(connection)
+            connection.close()
+
+
+def supervise(connection: socket.socket) -> NoReturn:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    message, descriptors, _, _ = socket.recv_fds(connection, MOST, 2)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        become(json.loads(message), descriptors)
+    connection.send(str(pid).encode())
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(BrokenPipeError):
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def become(request: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:
+    """From here on this is `python -m MODULE ARGUMENTS`."""
+    for target, descriptor in zip((1, 2), descriptors, strict=True):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    paths = filter(None, request["environment"].get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:1] = [request["cwd"], *(path for path in paths if path not in sys.path)]
+    sys.argv = ["oodbench", *request["arguments"]]
+    code: str | int | None = 0
+    try:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as ending:
+        code = ending.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], Path(sys.argv[2]))
