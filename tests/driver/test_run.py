@@ -295,7 +295,7 @@ def test_a_model_without_a_stability_keeps_its_scores_and_says_why(tmp_path: Pat
     assert row.cells["mean_error"].value is not None
     stability = result.leaderboard().studies[0].record.stability
     assert stability is not None
-    assert all("not finite numbers" in assessment.failure for assessment in stability.assessments)
+    assert all("must be finite numbers" in assessment.failure for assessment in stability.assessments)
 
 
 def test_anything_with_fit_and_predict_is_a_method(tmp_path: Path) -> None:
