@@ -29,7 +29,7 @@ Datasets = str | type[Dataset] | Sequence[str | type[Dataset]]
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run came to. Everything in it is read back from the record, or from the outbox while that is away.
+    """What a run came to: what it concluded itself is at hand, what was recorded before is read from the record.
 
     Examples:
         >>> result = oodbench.run("erm", "selection_bias")

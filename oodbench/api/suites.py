@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SuiteResult:
-    """What a suite came to in one mode. Everything in it is read back from the record.
+    """What a suite came to in one mode: what was concluded just now is at hand, the rest is read from the record.
 
     Examples:
         >>> result = oodbench.run_suite("paper", methods=["erm"])

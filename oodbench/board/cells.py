@@ -1,4 +1,4 @@
-"""MethodScores per seed and test environment: taken from boards, written to CSV files, and read back."""
+"""Scores per seed and test environment: taken from boards, written to CSV files, and read back."""
 
 from __future__ import annotations
 

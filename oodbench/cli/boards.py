@@ -71,9 +71,8 @@ def leaderboard(
         refuse(text_only, "does not go with --suite", "Write files with --output.")
         _show_suite(suite, given, format, folder)
         return
-    for_suites = {name: value for name, value in given.items() if name not in BoardOptions.__dataclass_fields__}
-    flags = spelled([SuiteBoardOptions], for_suites)
-    refuse({flags[name]: value for name, value in for_suites.items()}, "is for suites", "Name one with --suite.")
+    for_suites = {name for name in given if name not in BoardOptions.__dataclass_fields__}
+    refuse(spelled(SuiteBoardOptions, for_suites), "is for suites", "Name one with --suite.")
     refuse({"--output": folder if format != "html" else None}, "is for suites", "Name one with --suite.")
     if dataset is None:
         raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")

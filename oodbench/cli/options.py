@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field
 from operator import getitem
 from pathlib import Path
@@ -43,7 +43,7 @@ def with_options(*groups: type[Options], leave_out: Sequence[str] = ()) -> Calla
             given = {
                 name: _convert(value, declared[name][2], get_type_hints(declared[name][0])[name])
                 for name, value in values.items()
-                if value not in (None, False, [])
+                if value is not None and value is not False and value != []  # 0 is a number, and refused as one
             }
             command(given, **arguments)
 
@@ -55,9 +55,9 @@ def with_options(*groups: type[Options], leave_out: Sequence[str] = ()) -> Calla
     return decorate
 
 
-def spelled(groups: Sequence[type[Options]], given: Mapping[str, Any]) -> dict[str, str]:
-    """The flags of what was said."""
-    return {field.name: flag.name for group in groups for field, flag in flags_of(group) if field.name in given}
+def spelled(group: type[Options], names: Collection[str]) -> dict[str, object]:
+    """The flags of what was said, whatever was said, in the order of the group."""
+    return {flag.name: True for field, flag in flags_of(group) if field.name in names}
 
 
 def typer_option(group: type[Options], name: str) -> Any:

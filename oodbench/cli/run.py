@@ -66,10 +66,9 @@ def run(
 def _run_suite(suite: str, given: Given, folder: Path | None, as_json: bool) -> SuiteResult:
     from oodbench.api.suites import run_suite
 
-    beyond = {name: value for name, value in given.items() if name not in _of(SuiteOptions, given)}
-    flags = spelled([RunOptions], beyond)
+    beyond = {name for name in given if name not in _of(SuiteOptions, given)}
     remedy = "A suite says this itself; write one of your own to change it."
-    refuse({flags[name]: value for name, value in beyond.items()}, "does not go with --suite", remedy)
+    refuse(spelled(RunOptions, beyond), "does not go with --suite", remedy)
     with results_only():
         result = run_suite(suite, **given)
     show_suite(result, folder, as_json)

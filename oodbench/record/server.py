@@ -34,7 +34,7 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
     if not recorded or (dataset_id and dataset_id not in recorded):
         raise UserError(
             f"there are no studies on {dataset_id or 'any dataset'} in {directory}.\n"
-            f"There are some on: {', '.join(recorded) or 'none'}."
+            f"There are studies on: {', '.join(recorded) or 'none'}."
         )
     experiment = record.experiment_id(dataset_id or recorded[0]) or ""
     if not _is_free(port):

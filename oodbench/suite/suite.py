@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 from oodbench.board.metrics import BESIDES, SUMMARY
-from oodbench.errors import UnknownName, UserError
+from oodbench.errors import UnknownName, UserError, did_you_mean
 from oodbench.plugin.registry import Kind, find, names
 from oodbench.settings.fields import configure
 from oodbench.settings.option import Options, like, option
@@ -252,9 +251,7 @@ def _check_metrics(suite: Suite, board: BoardSpec) -> None:
 def _check_installed(suite: Suite, kind: Kind, where: str, name: str) -> None:
     installed = names(kind)
     if name not in installed:
-        near = get_close_matches(name, installed, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise UserError(
-            f"{suite.file}: {where} {name!r}, which is not installed.{hint}\n"
+            f"{suite.file}: {where} {name!r}, which is not installed.{did_you_mean(name, installed)}\n"
             f"Install it, or narrow the suite with --{kind}; installed: {', '.join(installed)}."
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from oodbench.errors import UnknownName, UserError
+from oodbench.errors import UnknownName, UserError, did_you_mean
 from oodbench.study.selectors import check_selector
 from oodbench.suite.published import Figure, read_figures
 from oodbench.suite.suite import BoardSpec, Curve, Mode, Suite, Way
@@ -109,8 +108,7 @@ class _Table:
     def close(self) -> None:
         for name in self.values:
             if name not in self.taken:
-                near = get_close_matches(name, self.taken, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
+                hint = did_you_mean(name, self.taken)
                 raise UserError(
                     f"{self.file}: there is no key {self.where(name)!r}.{hint}\nKnown here: {', '.join(self.taken)}."
                 )

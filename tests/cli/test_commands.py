@@ -58,7 +58,7 @@ def silent_port() -> Iterator[int]:
         ([*RUN, "--set-training", "loss=cross_entropy"], "is for classification"),
         ([*RUN, "--fix", "alpha0=0.1"], "there is no hyper-parameter 'alpha0'"),
         ([*RUN, "--fix", "learning_rate=9"], "learning_rate=9 is outside its range"),
-        ([*RUN, "--fix", "fdro.alpha0=0.1"], "there is no method in --fix 'fdro'"),
+        ([*RUN, "--fix", "fdro.alpha0=0.1"], "--fix fdro.alpha0: this run has no method 'fdro'"),
         ([*RUN, "--method", "srm", "--fix", "alpha0=0.7"], "alpha0=0.7 is outside its range.\nIt may be 0.01 to 0.5"),
         ([*RUN, "--method", "fdro", "--fix", "alpha0=0"], "alpha0=0 is outside its range"),
         ([*RUN, "--address", "127.0.0.1:1"], "no Ray cluster answers"),

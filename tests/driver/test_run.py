@@ -366,6 +366,6 @@ def test_the_leaderboard_comes_from_the_record(finished: oodbench.Result) -> Non
     board = oodbench.leaderboard("selection_bias", settings=TINY, directory=finished.record.directory)
     assert {row.label: row.cells for row in board.rows} == {row.label: row.cells for row in finished.leaderboard().rows}
     with pytest.raises(
-        UserError, match="no studies on 'selection_bias' in .*\nThere are some on: selection_bias majority"
+        UserError, match="no studies on 'selection_bias' in .*\nThere are studies on: selection_bias majority"
     ):
         oodbench.leaderboard("selection_bias", directory=finished.record.directory)
