@@ -77,7 +77,11 @@ class SuiteOptions(Workplace, Resources, Overrides):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteBoardOptions(Place, Overrides):
-    """All options of `oodbench.suite_leaderboards`: the budget is that of the run, if it had one of its own."""
+    """All options of `oodbench.suite_leaderboards`: the budget is that of the run, if it had one of its own.
+
+    Examples:
+        >>> oodbench.suite_leaderboards("paper", mode="fair", methods=["erm", "fdro"])
+    """
 
     mode: str | None = like(SuiteOptions, "mode")
 

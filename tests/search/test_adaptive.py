@@ -78,7 +78,8 @@ def test_a_method_gets_its_time_and_no_more(asha: oodbench.Result) -> None:
     directory = asha.record.directory
     result = oodbench.run("erm", "selection_bias", budget="1s", directory=directory, **{**RUN, "trials": 5000})
     spent = ledger(result)
-    assert (spent["budget_seconds"], spent["stopped_trials"]) == (1.0, 0)
+    assert spent["stopped_trials"] == 0
+    assert result.leaderboard().studies[0].record.budget.seconds == 1.0
     assert 0 < spent["complete_trials"] == spent["trials"] < 5000
     assert result.results().query("part == 'validation'")["configuration"].nunique() == spent["trials"]
     assert result.leaderboard().rows[0].label == f"erm (steps={STEPS}, budget=1s)"
@@ -122,7 +123,7 @@ def test_more_than_any_node_has_is_refused_with_what_there_is(ray_address: str) 
 def test_nodes_with_other_software_are_named(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_software([ERM()])
     monkeypatch.setattr("importlib.metadata.version", lambda package: {"torch": "9.9"}.get(package, version(package)))
-    with pytest.raises(UserError, match=r"node \S+ has torch \S+ \(here 9.9\).\nInstall the same on every node"):
+    with pytest.raises(UserError, match=r"node \S+ has torch \S+ \(here 9.9\).\nInstall the same versions on every node"):
         check_software([ERM()])
 
 

@@ -78,7 +78,7 @@ def test_the_record_keeps_the_details_that_the_label_leaves_out(short: tuple[Pat
     (record,) = result.record.records_of([study])
     run = result.record.client.get_run(record.run_id)
     assert run.data.tags["oodbench.label"] == "irm (short)"
-    assert (run.data.params["fixed.penalty"], run.data.params["training.steps"]) == ("1,5", "30")
+    assert (run.data.params["fixed.penalty"], run.data.params["recipe.steps"]) == ("1,5", "30")
 
 
 def test_files_are_written_and_the_same_record_gives_the_same_bytes(
