@@ -220,7 +220,7 @@ def _ray_processes(directory: Path) -> list[str]:
 def test_a_stopped_run_continues_to_the_same_table(cli: Cli, ray_address: str, tmp_path: Path) -> None:
     command = [
         "run", "--method", "erm", "--dataset", "selection_bias", "--trials", "16", "--seeds", "16", "--json",
-        "--set-training", "steps=1500", "--address", ray_address,
+        "--set-training", "steps=500", "--address", ray_address,
     ]  # fmt: skip
     running = subprocess.Popen(
         [sys.executable, "-m", "oodbench", *command],
