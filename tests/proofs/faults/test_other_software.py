@@ -21,8 +21,8 @@ def install_other_version(python: Path) -> None:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(subprocess.check_output([python, "-c", code], text=True).strip())
     copied = shutil.copytree(Path(oodbench.__file__).parent, site / "oodbench")
-    start = copied / "__init__.py"
-    start.write_text(start.read_text().replace(oodbench.__version__, OTHER))
+    said = copied / "version.py"
+    said.write_text(said.read_text().replace(oodbench.__version__, OTHER))
     info = site / f"oodbench-{OTHER}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: oodbench\nVersion: {OTHER}\n")
@@ -46,4 +46,4 @@ def test_a_node_with_another_version_is_named_before_work_starts(python: Path, t
     here = importlib.metadata.version("oodbench")
     assert re.search(rf"node \S+ has oodbench {OTHER} \(here {here}\)", said[0])
     assert "more differ" not in said[0]
-    assert said[1] == "Install the same on every node, for example with the same constraints file."
+    assert said[1] == "Install the same versions on every node, for example with one constraints file."
