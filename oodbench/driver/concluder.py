@@ -81,10 +81,16 @@ class Concluder:
 
     def deliver_earlier(self, parcels: Sequence[Parcel]) -> set[str]:
         """What earlier runs left in the outbox for this record; the studies that are concluded with that."""
-        own = [parcel for parcel in parcels if self.claims.take(parcel.study_id, wait=False)]  # others have theirs
-        for parcel in own:
-            self.deliver(parcel)
-        return {parcel.study_id for parcel in own}
+        concluded = set()
+        for parcel in parcels:
+            if not self.claims.take(parcel.study_id, wait=False):  # another driver is at it
+                continue
+            if parcel.is_there:
+                self.deliver(parcel)
+                concluded.add(parcel.study_id)
+            else:  # another driver delivered it after we had read it
+                self.claims.release(parcel.study_id)
+        return concluded
 
     def deliver_rest(self) -> None:
         """What the record did not take at first: it may be back."""

@@ -146,6 +146,8 @@ def deliver_all(directory: Path, tracking_uri: str | None) -> list[Delivery]:
             try:
                 if not claims.take(parcel.study_id, wait=False):
                     raise TrackingFailed("another run is at work on it")
+                if not parcel.is_there:  # another run delivered it after we had read it
+                    continue
                 record = records.get(uri) or Record(uri, directory)
                 records[uri] = record
                 deliver(record, parcel)

@@ -50,6 +50,11 @@ class Parcel:
         return self.record.title
 
     @property
+    def is_there(self) -> bool:
+        """Whether it is still in the outbox. Whoever holds the study's lock can rely on it."""
+        return self.folder.is_dir()
+
+    @property
     def artifacts(self) -> Path:
         return artifacts_in(self.folder)
 

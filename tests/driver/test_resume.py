@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import pandas as pd
 import pytest
 
 import oodbench
+from oodbench.driver.concluder import Concluder
+from oodbench.driver.progress import Progress
 from oodbench.errors import Unreachable, Unwritable
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
@@ -94,6 +97,22 @@ def test_a_delivery_that_breaks_off_anywhere_is_completed_and_nothing_is_doubled
     (board,) = finished.leaderboards()
     again = oodbench.leaderboard("selection_bias", settings=TINY, directory=tmp_path)
     assert again.rows[0].cells == board.rows[0].cells
+
+
+def test_a_parcel_that_another_driver_delivered_meanwhile_is_left_alone(
+    finished: oodbench.Result, tmp_path: Path
+) -> None:
+    """Read while the other one was at it, and free when it was done."""
+    parcel = concluded(finished, tmp_path)
+    record, outbox, claims = Record(None, tmp_path), Outbox(tmp_path), Claims(tmp_path)
+    seen = outbox.parcels()
+    deliver(record, parcel)
+    outbox.remove(parcel)
+    concluder = Concluder(outbox, record, Future(), claims, Progress(), fresh=False)
+    assert [parcel.id for parcel in seen] == [parcel.id]
+    assert concluder.deliver_earlier(seen) == set()
+    assert Claims(tmp_path).take(parcel.study_id, wait=False)  # others may have it
+    assert len(all_runs(record)) == 4
 
 
 def test_what_a_lost_directory_left_open_is_removed(finished: oodbench.Result, tmp_path: Path) -> None:

@@ -123,7 +123,9 @@ def test_more_than_any_node_has_is_refused_with_what_there_is(ray_address: str) 
 def test_nodes_with_other_software_are_named(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_software([ERM()])
     monkeypatch.setattr("importlib.metadata.version", lambda package: {"torch": "9.9"}.get(package, version(package)))
-    with pytest.raises(UserError, match=r"node \S+ has torch \S+ \(here 9.9\).\nInstall the same versions on every node"):
+    with pytest.raises(
+        UserError, match=r"node \S+ has torch \S+ \(here 9.9\).\nInstall the same versions on every node"
+    ):
         check_software([ERM()])
 
 
