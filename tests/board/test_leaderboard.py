@@ -116,7 +116,10 @@ def test_tiers_and_intervals_are_on_the_board_in_every_format() -> None:
     assert set(told["results"][0]) == {"seed", "environment", "error"}
     shown_as = io.StringIO()
     Console(width=200, file=shown_as).print(rich_table(board))
-    assert re.search(r"│ c +│ +2 │ +\d\.\d+ ± ", shown_as.getvalue())
+    last = board.rows[2].cells["mean_error"].value
+    assert last is not None
+    assert last == pytest.approx(3 + NOISE.mean())
+    assert re.search(rf"│ c +│ +2 │ +{last:.3f} ± ", shown_as.getvalue())
 
 
 def test_with_few_seeds_nothing_is_claimed_and_the_board_says_so() -> None:
