@@ -5,16 +5,22 @@ from oodbench.api.runs import Result, RunOptions, run
 from oodbench.api.suites import SuiteBoardOptions, SuiteOptions, SuiteResult, run_suite, suite_leaderboards
 from oodbench.board.leaderboard import Leaderboard
 from oodbench.engine.data import Environment, TrainingRows
+from oodbench.engine.fitted import FittedModel
 from oodbench.engine.models import Linear, Mlp
+from oodbench.engine.networks import Network, Shape
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.recipe import Recipe
 from oodbench.engine.rows import Hparams, Rows
+from oodbench.engine.state import State
+from oodbench.engine.tensor import Tensor
+from oodbench.engine.trainer import Trainer
+from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import OodbenchError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
 from oodbench.plugin.testing import check_dataset, check_method
 from oodbench.settings.fields import setting
-from oodbench.settings.space import Choice, Integer, LogUniform, Option, Uniform
+from oodbench.settings.space import Choice, Integer, LogUniform, Option, Uniform, Value
 from oodbench.version import __version__ as __version__
 
 __all__ = [
@@ -22,6 +28,7 @@ __all__ = [
     "Choice",
     "Dataset",
     "Environment",
+    "FittedModel",
     "Hparams",
     "Integer",
     "Leaderboard",
@@ -30,6 +37,7 @@ __all__ = [
     "LossMethod",
     "Method",
     "Mlp",
+    "Network",
     "OodbenchError",
     "Option",
     "Predictor",
@@ -38,11 +46,18 @@ __all__ = [
     "Result",
     "Rows",
     "RunOptions",
+    "Setup",
+    "Shape",
+    "State",
     "SuiteBoardOptions",
     "SuiteOptions",
     "SuiteResult",
+    "Tensor",
+    "Trainer",
     "TrainingRows",
+    "Trial",
     "Uniform",
+    "Value",
     "check_dataset",
     "check_method",
     "leaderboard",

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench import Predictor, TrainingRows
-from oodbench.engine.trial import Trial, training_entropy
+from oodbench import FittedModel, Predictor, Trainer, TrainingRows, Trial
+from oodbench.kit import fit_references
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
-
-if TYPE_CHECKING:
-    from oodbench.engine.fitted import FittedModel
-    from oodbench.engine.trainer import Trainer
 
 
 class EIIL(IRM):
@@ -29,19 +24,12 @@ class EIIL(IRM):
     needs = frozenset()
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        references = fit_references(train, sorted({trial.seed for trial in trials}), trainer)
+        references = fit_references(ERM(), train, trials, trainer)
         split = {
             seed: replace(train[seed], environment=infer_environments(references[seed], train[seed]))
             for seed in references
         }
         return super().fit_pack(split, trials, trainer)
-
-
-def fit_references(train: Mapping[int, TrainingRows], seeds: Sequence[int], trainer: Trainer) -> dict[int, FittedModel]:
-    """An ERM model per seed, with ERM's defaults."""
-    hparams = {name: dimension.default for name, dimension in ERM().search_space().items()}
-    trials = [Trial(0, hparams, seed, training_entropy("reference", 0, seed)) for seed in seeds]
-    return dict(zip(seeds, trainer.fit(ERM(), train, trials), strict=True))
 
 
 def infer_environments(reference: FittedModel, rows: TrainingRows) -> NDArray[np.int64]:

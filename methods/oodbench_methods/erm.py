@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from oodbench import Hparams, LossMethod, Rows
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from oodbench import Hparams, LossMethod, Rows, Tensor
 
 
 class ERM(LossMethod):
     """Empirical risk minimization (Vapnik 1991)."""
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        return rows.losses.mean(-1)
+        return rows.risk()

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from oodbench import Hparams, LogUniform, LossMethod, Option, Rows
-from oodbench.kit.subpopulation import worst_chi_square, worst_share
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from oodbench import Hparams, LogUniform, LossMethod, Option, Rows, Tensor
+from oodbench.kit import worst_chi_square, worst_share
 
 WORST = {"cvar": worst_share, "chi_square": worst_chi_square}
 

@@ -4,14 +4,13 @@ the features that are invariant between the clusters, and again."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from oodbench import Hparams, Integer, LogUniform, LossMethod, Rows, TrainingRows
-from oodbench.kit.clustering import check_clusters, cluster_mechanisms, sub_populations
-from oodbench.settings.space import Value
+from oodbench import Hparams, Integer, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
+from oodbench.kit import check_clusters, cluster_mechanisms, sub_populations
 
-if TYPE_CHECKING:
-    from torch import Tensor
+
+def random_labels(rows: Rows, clusters: int) -> Tensor:
+    return (rows.uniform(rows.y.shape[-1]) * clusters).long()
 
 
 class HRM(LossMethod):
@@ -38,20 +37,14 @@ class HRM(LossMethod):
         return bool(step % hp.explore_every == 0)
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
-        assert rows.gates is not None
-        assert rows.columns is not None
-        assert rows.random is not None
-        labels = (rows.random * hp.clusters).long() if rows.explored is None else rows.explored.argmax(1)
-        features = rows.columns[:, : rows.gates.shape[1]]
+        labels = rows.explored.argmax(1) if rows.is_explored else random_labels(rows, hp.clusters)
         usable = (1 - rows.gates).diag_embed()
-        labels = cluster_mechanisms(features, rows.signed_targets(), hp.clusters, usable, labels)
+        labels = cluster_mechanisms(rows.shared_x, rows.signed_targets(), hp.clusters, usable, labels)
         return sub_populations(labels, hp.clusters)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         from scipy.linalg import helmert
 
-        assert rows.explored is not None
-        assert rows.gates is not None
         features = rows.gates.shape[1]
         # the spread of the clusters' gradients is the size of those of clusters - 1 contrasts between them
         contrasts = rows.explored.new_tensor(helmert(rows.explored.shape[1])) @ rows.explored  # [trial, contrast, row]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from oodbench import Choice, Hparams, LogUniform, LossMethod, Option, Rows
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from oodbench import Choice, Hparams, LogUniform, LossMethod, Option, Rows, Tensor
 
 RISKS: dict[str, Callable[[Rows], Tensor]] = {
-    "pooled": lambda rows: rows.losses.mean(-1),
+    "pooled": lambda rows: rows.risk(),
     "averaged": lambda rows: rows.risk(rows.environments).mean(-1),
 }
 

@@ -6,23 +6,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from oodbench import Integer, LogUniform, Method, Option, Predictor, TrainingRows
-from oodbench.engine.rows import signed_targets
-from oodbench.engine.trial import MOST_TRIALS, Setup, Trial, training_entropy
-from oodbench.kit.clustering import (
+from oodbench import (
+    Integer,
+    LogUniform,
+    Method,
+    Option,
+    Predictor,
+    Setup,
+    Tensor,
+    Trainer,
+    TrainingRows,
+    Trial,
+    Value,
+)
+from oodbench.kit import (
+    MOST_TRIALS,
     check_clusters,
     cluster_mechanisms,
     moments,
     restrict_moments,
+    signed_targets,
     solve,
     sub_populations,
+    training_entropy,
 )
-from oodbench.settings.space import Value
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from oodbench.engine.trainer import Trainer
     from oodbench.kit.tangent import TangentModel
 
 LARGEST_RANK = 60

@@ -4,13 +4,9 @@ learning a representation on which it does not."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from oodbench import Hparams, Integer, LogUniform, LossMethod, Mlp, Option, Preset, Rows
-from oodbench.kit.mechanism import worst_mechanism
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from oodbench import Hparams, Integer, LogUniform, LossMethod, Mlp, Option, Preset, Rows, Tensor
+from oodbench.kit import worst_mechanism
 
 
 def released(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
@@ -22,9 +18,9 @@ def released(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
 
 def printed(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
     """R + lambda <grad(R - R_Q), grad R_Q>, as the paper prints it."""
-    everyone, part = rows.losses.mean(-1), rows.risk(worst)
-    gap = rows.gradient(everyone - part, of=rows.parameters)
-    return everyone + penalty * (gap * rows.gradient(part, of=rows.parameters)).sum(-1)
+    everyone, part = rows.risk(), rows.risk(worst)
+    gap = rows.gradient(everyone - part)
+    return everyone + penalty * (gap * rows.gradient(part)).sum(-1)
 
 
 def flipped(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
@@ -79,7 +75,7 @@ class SRM(LossMethod):
         return bool(since >= 0 and since % hp.explore_every == 0)
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
-        if rows.explored is not None and rows.represented is rows.columns:
+        if rows.is_explored and not rows.learns_representation:
             return rows.explored  # a linear model's representation is x itself, and stays
         return worst_mechanism(
             rows.representation,
@@ -88,10 +84,10 @@ class SRM(LossMethod):
             hp.alpha0,
             rows.recipe.loss,
             hp.explore_passes,
-            scaled=hp.noise == "scales" and rows.y.is_floating_point(),
+            scaled=hp.noise == "scales" and rows.is_regression,
         )
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        if rows.explored is None:
-            return rows.losses.mean(-1)
+        if not rows.is_explored:
+            return rows.risk()
         return OBJECTIVES[hp.objective](rows, rows.explored, hp.penalty)

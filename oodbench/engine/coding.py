@@ -24,3 +24,12 @@ def class_signs_array(y: NDArray[Any], outputs: int, dtype: DTypeLike) -> NDArra
     is_class = y[None] == 1 if outputs == 1 else np.arange(outputs)[:, None] == y
     plus = np.ones((), dtype)
     return np.where(is_class, plus, -plus)
+
+
+def signed_targets(y: Tensor, classes: int) -> Tensor:
+    """What a least squares fits: y, or for classes -1 and +1 (two of them with one output). [trial, output, row]"""
+    from torch import float32
+
+    if y.is_floating_point():
+        return y.float().unsqueeze(1)
+    return class_signs(y, 1 if classes == 2 else classes, float32)

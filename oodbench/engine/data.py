@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.errors import TrainingFailed
+
 Task = Literal["regression", "classification"]
 
 
@@ -78,6 +80,15 @@ class TrainingRows:
     classes: int
     environment: NDArray[np.int64] | None = None  # [row], only for methods that need environments
     columns: tuple[str, ...] | None = None
+    weights: NDArray[np.float64] | None = None  # [row], 0 or more; of a method's own, for a further stage
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            return
+        if self.weights.shape != self.y.shape:
+            raise TrainingFailed(f"weights of training rows need shape {self.y.shape}, not {self.weights.shape}.")
+        if not (np.isfinite(self.weights).all() and self.weights.min() >= 0 and self.weights.max() > 0):
+            raise TrainingFailed("weights of training rows must be finite, 0 or more, and not all 0.")
 
     @classmethod
     def pooled(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from oodbench.engine.tensor import Tensor
+
+
+class Optimizer(Protocol):
+    def step(self, gradient: Tensor) -> None: ...
 
 
 class Adam:
@@ -39,7 +43,18 @@ class Sgd:
         self.parameters.addcmul_(self.velocity, -self.learning_rate)
 
 
-OPTIMIZERS: dict[str, type[Adam] | type[Sgd]] = {"adam": Adam, "sgd": Sgd}
+class Plain:
+    """The direction itself is the step: for methods that make steps of their own."""
+
+    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
+        self.parameters = parameters.detach()
+        self.shrink = _as_wide(learning_rate * weight_decay, parameters)
+
+    def step(self, gradient: Tensor) -> None:
+        self.parameters.sub_(gradient).addcmul_(self.parameters, self.shrink, value=-1)
+
+
+OPTIMIZERS: dict[str, Callable[[Tensor, Tensor, Tensor], Optimizer]] = {"adam": Adam, "sgd": Sgd, "plain": Plain}
 
 
 def _as_wide(rate: Tensor, parameters: Tensor) -> Tensor:

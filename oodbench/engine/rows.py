@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from oodbench.engine.coding import class_signs
+from oodbench.engine.coding import signed_targets
+from oodbench.engine.gates import Gates, open_share
+from oodbench.engine.networks import Networks, Shape
 from oodbench.engine.recipe import Recipe
+from oodbench.engine.state import State
+from oodbench.engine.tensor import Tensor
+from oodbench.engine.trial import Setup
+from oodbench.errors import TrainingFailed
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from oodbench.engine.batches import Batch
+    from oodbench.engine.chance import Chance
 
 
 class Hparams:
@@ -27,6 +35,31 @@ class Hparams:
         raise AttributeError(f"there is no hyper-parameter {name!r}; the search space has {', '.join(self.__dict__)}")
 
 
+@dataclass(eq=False)
+class Program:
+    """What stays the same from step to step of a pack's training; `state` is made before the first."""
+
+    setup: Setup
+    shape: Shape
+    gates: Gates
+    networks: Networks
+    chance: Chance
+    state: State
+
+    def forward(self, parameters: Tensor, batch: Batch, step: int) -> Rows:
+        """The rows of a step as the method sees them, at parameters [trial, parameter]."""
+        model = self.setup.model
+        of_model, _ = self.networks.split(parameters)
+        weights, centers = self.gates.split(of_model)
+        pieces = model.pieces(weights, self.shape.features, self.shape.outputs)
+        first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
+        pieces = (self.gates.close(first_layer, centers, step), *pieces[1:])
+        represented = model.represent(pieces, batch.columns)
+        outputs = model.read_out(pieces, represented)
+        losses = self.setup.recipe.row_losses(outputs, batch.y)
+        return Rows(losses, outputs, batch.y, step, parameters, first_layer, self, batch, pieces, represented)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of one gradient step, for all trials of a pack.
@@ -39,22 +72,24 @@ class Rows:
     outputs: Tensor  # [trial, output, row]
     y: Tensor  # [trial, row]
     step: int
-    recipe: Recipe = field(default_factory=Recipe)
-    explored: Tensor | None = None  # [trial, row] or [trial, k, row]: what `explore` found last, if asked yet
-    environments_or_none: Tensor | None = None  # [trial, environment, row]
-    gates: Tensor | None = None  # [trial, feature]: how far the gates are open, without their noise
-    columns: Tensor | None = None  # [seed or trial, feature (+ 1 for a bias), row]: what the first layer is applied to
-    random: Tensor | None = None  # [trial, row]: numbers in [0, 1), each trial's own; only while exploring
-    represented: Tensor | None = None  # [seed or trial, unit, row]: what the last layer is applied to
-    parameters: Tensor | None = None  # [trial, parameter]
-    first_layer: Tensor | None = None  # [trial, unit, feature]
+    parameters: Tensor  # [trial, parameter]
+    first_layer: Tensor  # [trial, unit, feature (+ 1 for a bias)]
+    _program: Program
+    _batch: Batch
+    _pieces: tuple[Tensor, ...]
+    _represented: Tensor  # [seed or trial, unit, row]
+
+    # ---- what is known of the rows
+
+    @cached_property
+    def x(self) -> Tensor:
+        """The features: [trial, feature, row]."""
+        return per_trial(self._batch.columns[:, : self._program.shape.features], len(self.y))
 
     @property
-    def environments(self) -> Tensor:
-        """The known groups as sub-populations: weights [trial, environment, row], each summing to one."""
-        if self.environments_or_none is None:
-            raise AttributeError('environment labels are not given: add needs = {"environments"} to the method')
-        return self.environments_or_none
+    def shared_x(self) -> Tensor:
+        """The features, once for all trials of a seed where they share them: [seed or trial, feature, row]."""
+        return self._batch.columns[:, : self._program.shape.features]
 
     @property
     def classes(self) -> int:
@@ -62,17 +97,134 @@ class Rows:
         return max(2, self.outputs.shape[1])
 
     @property
-    def representation(self) -> Tensor:
-        """What the last layer sees of each row: [trial, unit, row]."""
-        assert self.represented is not None
-        return per_trial(self.represented, len(self.losses) // len(self.represented))
+    def is_regression(self) -> bool:
+        return self.y.is_floating_point()
+
+    @property
+    def recipe(self) -> Recipe:
+        return self._program.setup.recipe
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """All rows as a sub-population, [trial, row], summing to one: equal weights, or those of the training rows."""
+        if self._batch.weights is None:
+            return self.losses.detach().new_full(self.losses.shape, 1 / self.losses.shape[-1])
+        return self._batch.weights
+
+    @property
+    def environments(self) -> Tensor:
+        """The known groups as sub-populations: weights [trial, environment, row], each summing to one."""
+        return _told(self._batch.environments)
+
+    @property
+    def environment(self) -> Tensor:
+        """The number of each row's environment: [trial, row]."""
+        return _told(self._batch.environment)
+
+    @property
+    def is_explored(self) -> bool:
+        """Whether `explore` was called before this step."""
+        return self._batch.explored is not None
+
+    @property
+    def explored(self) -> Tensor:
+        """What `explore` found last: [trial, row] or [trial, k, row], each summing to one."""
+        if self._batch.explored is None:
+            raise AttributeError("nothing is explored yet: explores_at must be true at step 0, or ask rows.is_explored")
+        return self._batch.explored
+
+    @property
+    def gates(self) -> Tensor:
+        """How far the gates are open, without their noise: [trial, feature]."""
+        of_model, _ = self._program.networks.split(self.parameters)
+        _, centers = self._program.gates.split(of_model)
+        if centers is None:
+            raise AttributeError("there are no gates: add gate_noise = 0.1 to the method")
+        return open_share(centers)
+
+    @property
+    def state(self) -> State:
+        """What the method keeps for each trial from step to step; `start` makes it."""
+        return self._program.state
 
     def signed_targets(self) -> Tensor:
         """What a least squares fits: [trial, output, row]."""
         return signed_targets(self.y, self.classes)
 
-    def risk(self, weights: Tensor) -> Tensor:
-        """Mean loss under sub-populations: [trial, row] -> [trial], [trial, k, row] -> [trial, k]."""
+    # ---- what the model makes of them
+
+    @property
+    def learns_representation(self) -> bool:
+        """Whether what the last layer sees depends on the model; for a linear model it is x itself."""
+        return bool(self._program.setup.model.hidden)
+
+    @cached_property
+    def representation(self) -> Tensor:
+        """What the last layer sees of each row: [trial, unit, row]."""
+        return per_trial(self._represented, len(self.y))
+
+    @property
+    def learned(self) -> Tensor:
+        """The representation, or a linear model's outputs, whose representation is constant: [trial, unit, row]."""
+        return self.representation if self.learns_representation else self.outputs
+
+    @property
+    def output_slopes(self) -> Tensor:
+        """The derivative of each row's loss by its outputs: [trial, output, row]."""
+        return self.recipe.output_slopes(self.outputs, self.y)
+
+    def losses_for(self, y: Tensor) -> Tensor:
+        """The losses of the same outputs for other targets: [trial, row]."""
+        return self.recipe.row_losses(self.outputs, y)
+
+    def forward(self, x: Tensor) -> Rows:
+        """The same model on other inputs [trial, feature, row], with the targets of these rows."""
+        if x.shape[:2] != self.x.shape[:2]:
+            raise TrainingFailed(f"rows.forward takes x [trial, feature, row] like rows.x, not {tuple(x.shape)}.")
+        model = self._program.setup.model
+        batch = replace(self._batch, columns=model.columns(x))
+        represented = model.represent(self._pieces, batch.columns)
+        outputs = model.read_out(self._pieces, represented)
+        losses = self.recipe.row_losses(outputs, self.y)
+        return replace(self, losses=losses, outputs=outputs, _batch=batch, _represented=represented)
+
+    def at(self, parameters: Tensor) -> Rows:
+        """The same rows under other parameters [trial, parameter]."""
+        return self._program.forward(parameters, self._batch, self.step)
+
+    def network(self, name: str, inputs: Tensor) -> Tensor:
+        """Outputs [trial, output, row] of a network of the method's own."""
+        if not (self.learns_representation or inputs.requires_grad):
+            raise TrainingFailed(
+                f"network {name!r} is given inputs that a linear model cannot change: use rows.learned, or an MLP."
+            )
+        _, of_networks = self._program.networks.split(self.parameters)
+        return self._program.networks.apply(name, of_networks, inputs)
+
+    def take(self, places: Tensor) -> Rows:
+        """Each trial's own choice [trial, row] of these rows; sub-populations are scaled to sum to one again."""
+        across = places.unsqueeze(1)
+        return replace(
+            self,
+            losses=self.losses.gather(1, places),
+            outputs=self.outputs.gather(2, across.expand(-1, self.outputs.shape[1], -1)),
+            y=self.y.gather(1, places),
+            _batch=self._batch.take(places),
+            _represented=self.representation.gather(2, across.expand(-1, self._represented.shape[1], -1)),
+        )
+
+    def sample(self, size: int) -> Rows:
+        """At most so many of these rows, drawn by each trial: what costs the square of the rows needs few."""
+        if size >= self.losses.shape[-1]:
+            return self
+        return self.take(self.permutation()[:, :size])
+
+    # ---- risks and gradients
+
+    def risk(self, weights: Tensor | None = None) -> Tensor:
+        """Mean loss, of all rows or under sub-populations: [trial, row] -> [trial], [trial, k, row] -> [trial, k]."""
+        if weights is None:
+            return self.losses.mean(-1) if self._batch.weights is None else _weighted(self.losses, self.weights)
         return _weighted(self.losses, weights)
 
     def scale_gradient(self, weights: Tensor) -> Tensor:
@@ -84,36 +236,77 @@ class Rows:
 
         [trial, unit, feature]. Where the first layer is the only one, this is a product rather than a backward pass.
         """
-        if self.columns is None or self.represented is not self.columns or self.gates is not None:
+        if self.learns_representation or self._program.gates.noise:
             return self.gradient(self.risk(weights), of=self.first_layer)
-        slopes = self.recipe.output_slopes(self.outputs, self.y) * weights.unsqueeze(1)  # [trial, output, row]
-        seeds, width, _ = self.columns.shape
-        product = slopes.view(seeds, -1, slopes.shape[2]).bmm(self.columns.transpose(1, 2))
+        columns = self._batch.columns
+        slopes = self.output_slopes * weights.unsqueeze(1)  # [trial, output, row]
+        seeds, width, _ = columns.shape
+        product = slopes.view(seeds, -1, slopes.shape[2]).bmm(columns.transpose(1, 2))
         return product.view(len(slopes), -1, width)
 
-    def gradient(self, risk: Tensor, of: Tensor | None) -> Tensor:
-        """The gradient of a risk [trial] by `rows.parameters` or `rows.first_layer`, itself differentiable."""
+    def gradient(self, risk: Tensor, of: Tensor | None = None) -> Tensor:
+        """The gradient of a risk [trial] by `rows.parameters`, or by `rows.first_layer`: itself differentiable."""
         from torch.autograd import grad
 
-        assert of is not None
-        (gradient,) = grad(risk.sum(), of, create_graph=True)
+        (gradient,) = grad(risk.sum(), self.parameters if of is None else of, create_graph=True)
         return gradient
 
+    def gradients(self, risks: Tensor, differentiable: bool = False) -> Tensor:
+        """The gradients of several risks [trial, k] by `rows.parameters`: [trial, k, parameter]."""
+        import torch
 
-def signed_targets(y: Tensor, classes: int) -> Tensor:
-    """What a least squares fits: y, or for classes -1 and +1 (two of them with one output). [trial, output, row]"""
-    from torch import float32
+        each = [
+            torch.autograd.grad(risk.sum(), self.parameters, retain_graph=True, create_graph=differentiable)[0]
+            for risk in risks.unbind(1)
+        ]
+        return torch.stack(each, 1)
 
-    if y.is_floating_point():
-        return y.float().unsqueeze(1)
-    return class_signs(y, 1 if classes == 2 else classes, float32)
+    def descent(self, objective: Tensor, name: str) -> Tensor:
+        """The gradient of an objective [trial] by the parameters, for a step; `name` is what returned it."""
+        from torch import Tensor as TorchTensor
+        from torch.autograd import grad
+
+        if not isinstance(objective, TorchTensor) or not objective.requires_grad:
+            raise TrainingFailed(f"{name} does not depend on the model: use rows.losses or outputs")
+        if objective.shape != (len(self.y),):
+            raise TrainingFailed(
+                f"{name} must return one number per trial, shape ({len(self.y)},), "
+                f"not {tuple(objective.shape)}; reduce over the last dimension with mean(-1) or rows.risk"
+            )
+        (gradient,) = grad(objective.sum(), self.parameters)
+        return gradient
+
+    # ---- chance, every trial's from a generator of its own
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Numbers in [0, 1): [trial, *shape]."""
+        return self._program.chance.uniform(*shape)
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal numbers: [trial, *shape]."""
+        return self._program.chance.normal(*shape)
+
+    def beta(self, alpha: Tensor, *shape: int) -> Tensor:
+        """Numbers from Beta(alpha, alpha), alpha [trial]: [trial, *shape]."""
+        return self._program.chance.beta(alpha, *shape)
+
+    def permutation(self) -> Tensor:
+        """The numbers of the rows in random order: [trial, row]."""
+        return self._program.chance.permutation(self.losses.shape[-1])
+
+
+def _told(labels: Tensor | None) -> Tensor:
+    if labels is None:
+        raise AttributeError('environment labels are not given: add needs = {"environments"} to the method')
+    return labels
 
 
 def _weighted(values: Tensor, weights: Tensor) -> Tensor:
     return ((values if weights.dim() == 2 else values.unsqueeze(1)) * weights).sum(-1)
 
 
-def per_trial(by_seed: Tensor, repeats: int) -> Tensor:
+def per_trial(by_seed: Tensor, trials: int) -> Tensor:
     """[seed, ...] -> [trial, ...], without a copy where one seed serves all trials."""
+    repeats = trials // len(by_seed)
     expanded = by_seed.unsqueeze(1).expand(-1, repeats, *by_seed.shape[1:])
     return expanded.reshape(-1, *by_seed.shape[1:])

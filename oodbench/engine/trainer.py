@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-
-from oodbench.engine.data import TrainingRows
 from oodbench.engine.fitted import FittedModel
-from oodbench.engine.gates import Gates, open_share
-from oodbench.engine.optimizers import OPTIMIZERS, Adam, Sgd
-from oodbench.engine.rows import Hparams, Rows, per_trial
+from oodbench.engine.gates import Gates
+from oodbench.engine.networks import Network, Networks, Shape
+from oodbench.engine.optimizers import OPTIMIZERS, Optimizer
+from oodbench.engine.rows import Hparams, Program, Rows
+from oodbench.engine.state import State
+from oodbench.engine.tensor import Tensor
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import TrainingFailed
 from oodbench.settings.space import Space
+
+if TYPE_CHECKING:
+    from oodbench.engine.batches import PackRows
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
@@ -32,14 +32,19 @@ class Objective(Protocol):
     """What the loop asks of a method."""
 
     gate_noise: ClassVar[float]
+    optimizer: ClassVar[str]
 
     def search_space(self) -> Space: ...
 
-    def loss(self, rows: Rows, hp: Hparams) -> Tensor: ...
+    def networks(self, shape: Shape, hp: Hparams) -> Mapping[str, Network]: ...
+
+    def start(self, rows: Rows, hp: Hparams) -> Mapping[str, Tensor]: ...
 
     def explores_at(self, step: int, hp: Hparams) -> bool: ...
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor: ...
+
+    def direction(self, rows: Rows, hp: Hparams) -> Tensor: ...
 
 
 class Trainer:
@@ -54,33 +59,14 @@ class Trainer:
         self.gradient_steps = 0  # of all trials together
         self.row_visits = 0  # rows that these steps saw, of all trials together
 
-    def fit(self, method: Objective, train: Mapping[int, TrainingRows], trials: Sequence[Trial]) -> list[FittedModel]:
-        """Fitted models of the trials, in their order. `train` has the rows of every seed."""
+    def fit(self, method: Objective, train: PackRows, trials: Sequence[Trial]) -> list[FittedModel]:
+        """Fitted models of the trials, in their order. `train` has the rows of every seed, or of every trial."""
         order = sorted(range(len(trials)), key=lambda position: trials[position].seed)
-        stacked = [trials[position] for position in order]
-        data = _StackedRows(train, stacked, self.setup)
-        model, outputs, recipe = self.setup.model, data.outputs, self.setup.recipe
-
-        parameters = model.initial(data.uniform(model.parameter_count(data.features, outputs)), data.features, outputs)
-        gates = Gates(method.gate_noise, data.generators, data.features)
-        parameters = gates.append(parameters).to(data.device).requires_grad_()
-        hp = _stack_hparams(method, stacked, data.device)
-        optimizer = self.optimizer(recipe.optimizer, parameters, hp.learning_rate, hp.weight_decay, rows=data.size)
-        explored: Tensor | None = None
-        for step in range(recipe.steps):
-            if method.explores_at(step, hp):
-                everyone = replace(data.whole, explored=explored, random=data.uniform(data.rows).to(data.device))
-                explored = method.explore(_forward(self.setup, parameters.detach(), everyone, step, gates), hp)
-            rows = _forward(self.setup, parameters, data.batch(step, explored), step, gates)
-            objective = method.loss(rows, hp)  # [trial]
-            _check_objective(method, objective, len(trials))
-            (gradient,) = torch.autograd.grad(objective.sum(), parameters)
-            optimizer.step(gradient)
-
-        finished = gates.fold(parameters.detach(), model, outputs).cpu().numpy()
-        fitted: dict[int, FittedModel] = {}
-        for row, position in enumerate(order):
-            fitted[position] = FittedModel(model, recipe, outputs, data.classification, finished[row].copy())
+        rows = train if isinstance(train, Mapping) else [train[position] for position in order]
+        training = Training(method, rows, [trials[position] for position in order], self)
+        for step in range(self.setup.recipe.steps):
+            training.step(step)
+        fitted = dict(zip(order, training.models(), strict=True))
         return [fitted[position] for position in range(len(trials))]
 
     def optimizer(
@@ -90,10 +76,92 @@ class Trainer:
         return CountedOptimizer(self, OPTIMIZERS[name](parameters, learning_rate, weight_decay), len(parameters), rows)
 
 
+class Training:
+    """One training of a pack: its trials come seed by seed."""
+
+    def __init__(self, method: Objective, train: PackRows, trials: Sequence[Trial], trainer: Trainer) -> None:
+        import torch
+
+        from oodbench.engine.batches import StackedRows
+        from oodbench.engine.chance import Chance
+
+        self.method, self.name, setup = method, type(method).__name__, trainer.setup
+        device = torch.device(setup.device)
+        chance = Chance([trial.entropy for trial in trials], device)
+        self.data = StackedRows(train, trials, setup, chance)
+        first = next(iter(train.values())) if isinstance(train, Mapping) else train[0]
+        outputs = setup.recipe.outputs(self.data.classification, first.classes)
+        units = setup.model.hidden[-1] if setup.model.hidden else outputs
+        shape = Shape(self.data.features, units, outputs, self.data.environments, self.data.rows)
+        self.hp = _stack_hparams(method, trials, device)
+        networks = Networks(method.networks(shape, self.hp))
+        gates = Gates(method.gate_noise, chance.generators, shape.features)
+        self.program = Program(setup, shape, gates, networks, chance, State(self.name, {}, len(trials)))
+
+        size = setup.model.parameter_count(shape.features, outputs)
+        of_model = setup.model.initial(chance.uniform(size), shape.features, outputs)
+        self.parameters = networks.append(gates.append(of_model), chance).requires_grad_()
+        self.optimizer = trainer.optimizer(
+            method.optimizer or setup.recipe.optimizer,
+            self.parameters,
+            self.hp.learning_rate,
+            self.hp.weight_decay,
+            rows=self.data.size,
+        )
+        self.explored: Tensor | None = None
+
+    def step(self, step: int) -> None:
+        """One gradient step of every trial."""
+        self.optimizer.step(self.direction(step))
+
+    def direction(self, step: int) -> Tensor:
+        """What the optimizer steps against: [trial, parameter]."""
+        if self.method.explores_at(step, self.hp):
+            self.explored = self._explore(step)
+        rows = self.rows(step)
+        if step == 0:
+            self.program.state = State(self.name, self.method.start(rows, self.hp), len(rows.y))
+        direction = self.method.direction(rows, self.hp)
+        if getattr(direction, "shape", None) != self.parameters.shape:
+            raise TrainingFailed(
+                f"{self.name}.direction must return a tensor [trial, parameter], shape {tuple(self.parameters.shape)}, "
+                f"not {tuple(getattr(direction, 'shape', ())) or type(direction).__name__}."
+            )
+        return direction
+
+    def rows(self, step: int) -> Rows:
+        """The rows of a step as the method sees them."""
+        return self.program.forward(self.parameters, self.data.batch(step, self.explored), step)
+
+    def models(self) -> list[FittedModel]:
+        """The models as they are now."""
+        setup, outputs = self.program.setup, self.program.shape.outputs
+        of_model, _ = self.program.networks.split(self.parameters.detach())
+        finished = self.program.gates.fold(of_model, setup.model, outputs).cpu().numpy()
+        return [
+            FittedModel(setup.model, setup.recipe, outputs, self.data.classification, parameters.copy())
+            for parameters in finished
+        ]
+
+    def _explore(self, step: int) -> Tensor:
+        from dataclasses import replace
+
+        everyone = replace(self.data.whole, explored=self.explored)
+        found = self.method.explore(self.program.forward(self.parameters.detach(), everyone, step), self.hp)
+        trials, rows = self.data.counted.y.shape
+        shape = tuple(getattr(found, "shape", ()))
+        if len(shape) not in (2, 3) or shape[0] != trials or shape[-1] != rows:
+            raise TrainingFailed(
+                f"{self.name}.explore must return weights [trial, row] or [trial, k, row] of all training rows, "
+                f"shape ({trials}, {rows}), not {shape or type(found).__name__}."
+            )
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class CountedOptimizer:
     trainer: Trainer
-    optimizer: Adam | Sgd
+    optimizer: Optimizer
     trials: int
     rows: int
 
@@ -101,43 +169,6 @@ class CountedOptimizer:
         self.optimizer.step(gradient)
         self.trainer.gradient_steps += self.trials
         self.trainer.row_visits += self.trials * self.rows
-
-
-def _check_objective(method: Objective, objective: Any, trials: int) -> None:
-    name = type(method).__name__
-    if not isinstance(objective, Tensor) or not objective.requires_grad:
-        raise TrainingFailed(f"{name}.loss does not depend on the model: use rows.losses or outputs")
-    if objective.shape != (trials,):
-        raise TrainingFailed(
-            f"{name}.loss must return one number per trial, shape ({trials},), "
-            f"not {tuple(objective.shape)}; reduce over the last dimension with mean(-1) or rows.risk"
-        )
-
-
-def _forward(setup: Setup, parameters: Tensor, batch: _Batch, step: int, gates: Gates) -> Rows:
-    """The rows of a step as the method's loss sees them."""
-    model, recipe = setup.model, setup.recipe
-    weights, centers = gates.split(parameters)
-    pieces = model.pieces(weights, batch.columns.shape[1] - model.bias, batch.outputs)
-    first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
-    pieces = (gates.close(first_layer, centers, step), *pieces[1:])
-    represented = model.represent(pieces, batch.columns)
-    outputs = model.read_out(pieces, represented)
-    return Rows(
-        losses=recipe.row_losses(outputs, batch.y),
-        outputs=outputs,
-        y=batch.y,
-        step=step,
-        recipe=recipe,
-        explored=batch.explored,
-        environments_or_none=batch.environments,
-        gates=None if centers is None else open_share(centers),
-        columns=batch.columns,
-        random=batch.random,
-        represented=represented,
-        parameters=parameters,
-        first_layer=first_layer,
-    )
 
 
 def keep_freed_memory() -> None:
@@ -148,90 +179,11 @@ def keep_freed_memory() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Rows of a step on the device."""
+def _stack_hparams(method: Objective, trials: Sequence[Trial], device: Any) -> Hparams:
+    import torch
 
-    columns: Tensor  # [seed or trial, feature, row]
-    y: Tensor  # [trial, row]
-    outputs: int
-    environments: Tensor | None  # [trial, environment, row]
-    explored: Tensor | None = None  # [trial, row] or [trial, k, row]
-    random: Tensor | None = None  # [trial, row]
-
-
-class _StackedRows:
-    """Training rows of the pack's seeds on the device, and the batches each trial draws from them."""
-
-    def __init__(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], setup: Setup) -> None:
-        seeds = list(dict.fromkeys(trial.seed for trial in trials))
-        counts = {sum(trial.seed == seed for trial in trials) for seed in seeds}
-        if len(counts) > 1:  # not a block of configurations x seeds: every trial brings its own rows
-            seeds = [trial.seed for trial in trials]
-        parts = [train[seed] for seed in seeds]
-        first = parts[0]
-        self.device = torch.device(setup.device)
-        self.classification = first.task == "classification"
-        self.outputs = setup.recipe.outputs(self.classification, first.classes)
-        self.rows, self.features = first.x.shape
-        self.generators = [torch.Generator().manual_seed(trial.entropy) for trial in trials]
-        self.size = setup.recipe.batch_rows(self.rows)
-        repeats = len(trials) // len(seeds)
-
-        x = torch.stack([torch.from_numpy(part.x.T.astype(np.float32, order="C")) for part in parts])
-        self.columns = setup.model.columns(x).to(self.device)
-        self.y = per_trial(torch.stack([_targets(part.y, self.classification) for part in parts]), repeats)
-        self.y = self.y.to(self.device)
-        self.environments: Tensor | None = None
-        if first.environment is not None:
-            labels = torch.from_numpy(np.stack([part.environment for part in parts if part.environment is not None]))
-            one_hot = torch.nn.functional.one_hot(labels).transpose(1, 2).float()  # [seed, environment, row]
-            self.environments = per_trial(one_hot, repeats).to(self.device)
-        self.seed_of_trial = torch.arange(len(seeds)).repeat_interleave(repeats)
-        self.full = self.size == self.rows
-        self.whole = _Batch(self.columns, self.y, self.outputs, _normalized(self.environments))
-
-    def uniform(self, count: int) -> Tensor:
-        """Numbers in [0, 1), [trial, count], every trial's from its own generator."""
-        return torch.stack([torch.rand(count, generator=generator) for generator in self.generators])
-
-    def batch(self, step: int, explored: Tensor | None) -> _Batch:
-        """The rows of a step: all of them, or each trial's own share."""
-        if self.full:
-            return replace(self.whole, explored=explored)
-        start = step % (self.rows // self.size)
-        if start == 0:
-            self.shuffled = torch.stack([torch.randperm(self.rows, generator=g) for g in self.generators])
-        rows = self.shuffled[:, start * self.size : (start + 1) * self.size].to(self.device)  # [trial, row]
-        return _Batch(
-            columns=self.columns[self.seed_of_trial.unsqueeze(1), :, rows].transpose(1, 2).contiguous(),
-            y=self.y.gather(1, rows),
-            outputs=self.outputs,
-            environments=_share_of(self.environments, rows),
-            explored=_share_of(explored, rows),
-        )
-
-
-def _stack_hparams(method: Objective, trials: Sequence[Trial], device: torch.device) -> Hparams:
     stacked: dict[str, Any] = {}
     for name, dimension in method.search_space().items():
         values = [trial.hparams[name] for trial in trials]
         stacked[name] = values[0] if dimension.shared else torch.tensor(values, dtype=torch.float32, device=device)
     return Hparams(stacked)
-
-
-def _targets(y: NDArray[Any], classification: bool) -> Tensor:
-    return torch.from_numpy(y.astype(np.int64 if classification else np.float32))
-
-
-def _normalized(weights: Tensor | None) -> Tensor | None:
-    return None if weights is None else weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
-
-
-def _share_of(weights: Tensor | None, rows: Tensor) -> Tensor | None:
-    """The weights [trial, row] or [trial, k, row] of each trial's own rows [trial, row]."""
-    if weights is None:
-        return None
-    if weights.dim() == 3:
-        rows = rows.unsqueeze(1).expand(-1, weights.shape[1], -1)
-    return _normalized(weights.gather(-1, rows))

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.models import Model
+from oodbench.engine.networks import Network, Shape
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.rows import Hparams, Rows
+from oodbench.engine.tensor import Tensor
+from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial, trials_that_fit
 from oodbench.settings.space import Choice, Dimension, Fixed, LogUniform, Space, Value
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from oodbench.engine.data import Task
-    from oodbench.engine.trainer import Trainer
 
 INFORMATION = frozenset({"environments"})
 """What a method may need. Test data is never part of it."""
@@ -105,10 +105,24 @@ class LossMethod(Method):
     """Hyper-parameters of all loss methods."""
     gate_noise: ClassVar[float] = 0.0
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
+    optimizer: ClassVar[str] = ""
+    """adam, sgd, or plain (the direction itself is the step); empty: that of the recipe."""
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         """What a gradient step makes smaller: one number per trial, [trial]."""
         raise NotImplementedError(f"{type(self).__name__} does not define loss")
+
+    def direction(self, rows: Rows, hp: Hparams) -> Tensor:
+        """What the optimizer steps against, [trial, parameter]: the gradient of `loss`, unless a method has another."""
+        return rows.descent(self.loss(rows, hp), f"{type(self).__name__}.loss")
+
+    def start(self, rows: Rows, hp: Hparams) -> Mapping[str, Tensor]:
+        """Tensors [trial, ...] that are kept from step to step as `rows.state`, from the rows of the first step."""
+        return {}
+
+    def networks(self, shape: Shape, hp: Hparams) -> Mapping[str, Network]:
+        """Networks of its own, trained with the model: `rows.network(name, inputs)`."""
+        return {}
 
     def explores_at(self, step: int, hp: Hparams) -> bool:
         """Whether `explore` is called before this step."""

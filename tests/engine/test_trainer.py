@@ -180,7 +180,6 @@ class Gated(LossMethod):
     gate_noise = 0.1
 
     def loss(self, rows: Rows, hp: Hparams) -> torch.Tensor:
-        assert rows.gates is not None
         return rows.losses.mean(-1) + 0.1 * rows.gates.sum(-1)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench_methods.erm import ERM
 from oodbench_methods.fdro import FDRO
+from step import step_of
 
 
 @pytest.mark.parametrize("method", [ERM, FDRO])
@@ -21,10 +23,10 @@ def test_conforms(method: type[Method]) -> None:
 
 
 def test_the_cvar_loss_is_the_mean_of_the_largest_losses() -> None:
-    losses = torch.arange(1.0, 21.0).repeat(2, 1)
-    rows = Rows(losses, losses.unsqueeze(1), losses, step=0)
-    hp = Hparams({"alpha0": torch.tensor([0.1, 0.25]), "divergence": "cvar"})
-    assert torch.allclose(FDRO().loss(rows, hp), torch.tensor([19.5, 18.0]))
+    y = np.sqrt(np.arange(1.0, 21.0))  # of a model that says 0
+    train = TrainingRows(np.ones((20, 1)), y, "regression", 2)
+    step = step_of(FDRO(), train, {"alpha0": 0.1}, {"alpha0": 0.25}, parameters=[[0.0]])
+    assert torch.allclose(step.loss().float(), torch.tensor([19.5, 18.0]))
 
 
 def test_linear_cvar_regression_reaches_the_optimum_of_its_linear_programme() -> None:
@@ -36,7 +38,7 @@ def test_linear_cvar_regression_reaches_the_optimum_of_its_linear_programme() ->
 
     class AbsoluteCvar(FDRO):
         def loss(self, rows: Rows, hp: Hparams) -> torch.Tensor:
-            roots = Rows(rows.losses.sqrt(), rows.outputs, rows.y, rows.step)
+            roots = replace(rows, losses=rows.losses.sqrt())
             return super().loss(roots, hp)
 
     hparams: dict[str, Any] = {"learning_rate": 0.003, "weight_decay": 0.0, "alpha0": alpha0, "divergence": "cvar"}

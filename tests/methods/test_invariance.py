@@ -12,10 +12,12 @@ from oodbench import Hparams, Linear, LossMethod, Mlp, Recipe, Rows, TrainingRow
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
-from oodbench_methods.eiil import EIIL, fit_references, infer_environments
+from oodbench.kit import fit_references
+from oodbench_methods.eiil import EIIL, infer_environments
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
 from oodbench_methods.srm import OBJECTIVES, SRM
+from step import step_of
 
 
 @pytest.mark.parametrize("method", [IRM, EIIL, SRM])
@@ -74,7 +76,8 @@ def test_irms_penalty_waits() -> None:
 def test_eiils_split_by_sign_is_what_gradient_ascent_finds() -> None:
     """Soft assignments by 3,000 steps of Adam on the squared slopes of both environments, summed over rows."""
     rows = spurious_rows()
-    reference = fit_references({0: rows}, [0], Trainer(Setup(Linear(intercept=False), Recipe(steps=1500))))[0]
+    trainer = Trainer(Setup(Linear(intercept=False), Recipe(steps=1500)))
+    reference = fit_references(ERM(), {0: rows}, [Trial(0, {}, 0, 1)], trainer)[0]
     by_sign = infer_environments(reference, rows)
     outputs, y = torch.tensor(reference.predict(rows.x)), torch.tensor(rows.y)
     slopes = 2 * (outputs - y) * outputs
@@ -109,20 +112,14 @@ def test_srms_objectives_and_their_gradients(name: str) -> None:
     rng = np.random.default_rng(3)
     x, y, w = rng.normal(size=(50, 3)), rng.normal(size=50), rng.normal(size=3)
     q = np.where(np.arange(50) < 10, 0.1, 0.0)
-    parameters = torch.tensor(w).unsqueeze(0).requires_grad_()
-    first_layer = parameters.view(1, 1, 3)
-    outputs = first_layer.bmm(torch.tensor(x.T).unsqueeze(0))
-    targets = torch.tensor(y).unsqueeze(0)
-    rows = Rows(
-        losses=(outputs[:, 0] - targets).square(), outputs=outputs, y=targets, step=0,
-        explored=torch.tensor(q).unsqueeze(0), parameters=parameters, first_layer=first_layer,
-    )  # fmt: skip
-    hp = Hparams({"objective": name, "penalty": torch.tensor([0.7], dtype=torch.float64)})
-    loss = SRM().loss(rows, hp)
-    assert np.isclose(loss.item(), objective_of(name, w, x, y, q, 0.7))
-    (gradient,) = torch.autograd.grad(loss.sum(), parameters)
-    for i, step in enumerate(1e-6 * np.eye(3)):
-        up, down = (objective_of(name, w + sign * step, x, y, q, 0.7) for sign in (1, -1))
+    x, y = x.astype(np.float32), y.astype(np.float32)  # as the engine takes them
+    step = step_of(
+        SRM(), TrainingRows(x, y, "regression", 2), {"objective": name, "penalty": 0.7}, parameters=[w], explored=[q]
+    )
+    assert np.isclose(step.loss().item(), objective_of(name, w, x, y, q, 0.7))
+    gradient = step.direction()
+    for i, small in enumerate(1e-6 * np.eye(3)):
+        up, down = (objective_of(name, w + sign * small, x, y, q, 0.7) for sign in (1, -1))
         assert np.isclose(gradient[0, i].item(), (up - down) / 2e-6, rtol=1e-5)
 
 

@@ -1,0 +1,38 @@
+"""Random numbers of a pack: every trial's from a generator of its own, so that no trial depends on its mates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+
+class Chance:
+    """Random numbers [trial, ...] on the device of the pack."""
+
+    def __init__(self, entropies: Sequence[int], device: torch.device) -> None:
+        self.generators = [Generator().manual_seed(entropy) for entropy in entropies]
+        self.device = device
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Numbers in [0, 1)."""
+        return self._stack([torch.rand(shape, generator=generator) for generator in self.generators])
+
+    def normal(self, *shape: int) -> Tensor:
+        return self._stack([torch.randn(shape, generator=generator) for generator in self.generators])
+
+    def permutation(self, size: int) -> Tensor:
+        return self._stack([torch.randperm(size, generator=generator) for generator in self.generators])
+
+    def beta(self, alpha: Tensor, *shape: int) -> Tensor:
+        """Beta(alpha, alpha) for alpha [trial]: two gamma variables, the share of the first."""
+        pairs = [
+            torch._standard_gamma(torch.full((2, *shape), float(value)), generator=generator)
+            for value, generator in zip(alpha, self.generators, strict=True)
+        ]
+        first, second = self._stack(pairs).clamp(min=1e-30).unbind(1)
+        return first / (first + second)
+
+    def _stack(self, draws: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(draws)).to(self.device)
