@@ -13,6 +13,7 @@ from oodbench.engine.recipe import Recipe
 from oodbench.engine.rows import Hparams, Rows
 from oodbench.engine.state import State
 from oodbench.engine.tensor import Tensor
+from oodbench.engine.torch_model import TorchModel
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import OodbenchError
@@ -53,6 +54,7 @@ __all__ = [
     "SuiteOptions",
     "SuiteResult",
     "Tensor",
+    "TorchModel",
     "Trainer",
     "TrainingRows",
     "Trial",

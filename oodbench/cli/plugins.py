@@ -13,17 +13,15 @@ from oodbench.cli.terminal import JsonOption, app, output
 
 @app.command(name="list")
 def list_plugins(as_json: JsonOption = False) -> None:
-    """List the installed methods, datasets and suites; broken plug-ins are listed with the reason.
+    """List the installed methods, datasets, model families and suites; broken plug-ins are listed with the reason.
 
     Example: [bold]oodbench list[/bold]
     """
-    from oodbench.plugin.registry import plugins
+    from oodbench.plugin.registry import KINDS, plugins
     from oodbench.suite.suitefile import list_suites
 
     keys = ("kind", "name", "source", "summary", "broken")
-    listed = [
-        {key: getattr(plugin, key) for key in keys} for plugin in (*plugins("method"), *plugins("dataset"))
-    ] + list_suites()
+    listed = [{key: getattr(plugin, key) for key in keys} for kind in KINDS for plugin in plugins(kind)] + list_suites()
     if as_json:
         print(json.dumps(listed, indent=2))
         return
@@ -41,7 +39,9 @@ def list_plugins(as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A method, dataset or suite.")], as_json: JsonOption = False) -> None:
+def show(
+    name: Annotated[str, typer.Argument(help="A method, dataset, model family or suite.")], as_json: JsonOption = False
+) -> None:
     """Show the search space of a method, the settings of a dataset, or the boards of a suite.
 
     Example: [bold]oodbench show selection_bias[/bold]

@@ -1,7 +1,8 @@
 """A trained model, in numpy alone: what workers hand back, the driver evaluates and the record keeps.
 
-The forward pass and the losses are those of `models.py` and `recipe.py` for a single trial; a test holds them equal.
-Without torch a driver starts, and a stored model predicts, seconds sooner.
+Plain layers and the losses are those of `models.py` and `recipe.py` for a single trial; a test holds them equal.
+Without torch a driver starts, and a stored model predicts, seconds sooner. Every other family is evaluated by its own
+forward pass, in torch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.engine.coding import class_signs_array
-from oodbench.engine.models import FAMILIES, Model
+from oodbench.engine.models import Layered, Model
 from oodbench.engine.recipe import Recipe
 from oodbench.settings.fields import as_texts, configure
 
@@ -24,6 +25,8 @@ CACHE_BYTES = 1_000_000  # of the widest layer's activations; more models than f
 SETTING = "model."
 
 T = TypeVar("T")
+Forward = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""Outputs [model, output, row] of inputs [feature, row]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +63,11 @@ class FittedModel:
         return family | shape
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> FittedModel:
-        """What `arrays` and `about` were made of."""
+    def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str], family: type[Model]) -> FittedModel:
+        """What `arrays` and `about` were made of, and the family that `about` names."""
         settings = {key.removeprefix(SETTING): value for key, value in about.items() if key.startswith(SETTING)}
         return cls(
-            configure(FAMILIES[about["family"]], settings, "the stored model"),
+            configure(family, settings, "the stored model"),
             configure(Recipe, {"loss": about["loss"]}, "the stored model"),
             int(about["outputs"]),
             about["classification"] == "True",
@@ -117,18 +120,14 @@ def over_chunks(
 
     The models have one shape and go over the rows together; the activations of a chunk stay in the cache.
     """
-    layers = _stack_layers(models, x.shape[1])
-    widest = max(weights.shape[1] for weights, _ in layers)
-    together = max(1, CACHE_BYTES // (4 * widest * CHUNK_ROWS))
-    parts = [
-        [(weights[start : start + together], bias[start : start + together]) for weights, bias in layers]
-        for start in range(0, len(models), together)
-    ]
+    together = max(1, CACHE_BYTES // (4 * max(models[0].model.units(models[0].width)) * CHUNK_ROWS))
+    forward = _forward_plain if models[0].model.is_plain else _forward_in_torch
+    passes = [forward(models[start : start + together], x.shape[1]) for start in range(0, len(models), together)]
 
     def use_chunk(start: int) -> T:
         rows = slice(start, min(start + CHUNK_ROWS, len(x)))
         inputs = np.ascontiguousarray(x[rows].T, np.float32)
-        return use(np.concatenate([_forward(part, inputs) for part in parts]), rows)
+        return use(np.concatenate([apply(inputs) for apply in passes]), rows)
 
     starts = range(0, len(x), CHUNK_ROWS)
     if threads == 1 or len(starts) < 2 * threads:
@@ -137,16 +136,34 @@ def over_chunks(
         return list(executor.map(use_chunk, starts))
 
 
-def _forward(
-    layers: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]], activation: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Outputs [model, output, row] of inputs [feature, row]."""
-    for depth, (weights, bias) in enumerate(layers):
-        activation = weights @ activation  # [model, unit, row]
-        activation += bias
-        if depth < len(layers) - 1:
-            np.maximum(activation, 0, out=activation)
-    return activation
+def _forward_plain(models: Sequence[FittedModel], features: int) -> Forward:
+    layers = _stack_layers(models, features)
+
+    def apply(activation: NDArray[np.float32]) -> NDArray[np.float32]:
+        for depth, (weights, bias) in enumerate(layers):
+            activation = weights @ activation  # [model, unit, row]
+            activation += bias
+            if depth < len(layers) - 1:
+                np.maximum(activation, 0, out=activation)
+        return activation
+
+    return apply
+
+
+def _forward_in_torch(models: Sequence[FittedModel], features: int) -> Forward:
+    import torch
+
+    family, outputs = models[0].model, models[0].width
+    parameters = torch.from_numpy(np.stack([model.parameters for model in models]))
+    pieces = family.pieces(parameters, features, outputs)
+
+    def apply(inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.no_grad():
+            represented = family.represent(pieces, family.columns(torch.from_numpy(inputs).unsqueeze(0)))
+            result: NDArray[np.float32] = family.read_out(pieces, represented, outputs).numpy()
+        return result
+
+    return apply
 
 
 def _stack_layers(
@@ -154,6 +171,7 @@ def _stack_layers(
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Weights [model, unit, input] and biases [model, unit, 1] of every layer; without biases, zeros."""
     family, parameters = models[0].model, np.stack([model.parameters for model in models])
+    assert isinstance(family, Layered)
     layers = []
     start = 0
     for depth, (fan_in, units) in enumerate(family.layers(features, models[0].width)):

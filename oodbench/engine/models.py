@@ -11,19 +11,62 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from oodbench.engine.tensor import Tensor
 from oodbench.settings.fields import setting
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from oodbench.engine.chance import Chance
 
 
 @dataclass(frozen=True)
 class Model(ABC):
-    """Layers from inputs to outputs with relu between them."""
+    """A model family: a dataclass of settings with one forward pass, for training and evaluation alike."""
 
     name: ClassVar[str]
+
+    @property
+    def learns_representation(self) -> bool:
+        """Whether what `represent` returns depends on the parameters."""
+        return True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is layers with relu between them and nothing else, which numpy alone can evaluate."""
+        return False
+
+    @abstractmethod
+    def units(self, outputs: int) -> tuple[int, ...]:
+        """How many numbers every layer computes per row, the outputs last: what a pack needs memory for."""
+
+    @abstractmethod
+    def parameter_count(self, inputs: int, outputs: int) -> int: ...
+
+    @abstractmethod
+    def initial(self, uniform: Tensor, inputs: int, outputs: int) -> Tensor:
+        """First parameters [trial, parameter] from as many numbers in [0, 1)."""
+
+    def columns(self, x: Tensor) -> Tensor:
+        """x [seed, feature, row] as `represent` takes it."""
+        return x
+
+    def pieces(self, parameters: Tensor, inputs: int, outputs: int) -> tuple[Tensor, ...]:
+        """The parameters [trial, parameter] as `represent` and `read_out` take them."""
+        return (parameters,)
+
+    @abstractmethod
+    def represent(self, pieces: Sequence[Tensor], columns: Tensor, chance: Chance | None = None) -> Tensor:
+        """What the last layer sees: [trial, unit, row]. `chance` is there in training only."""
+
+    @abstractmethod
+    def read_out(self, pieces: Sequence[Tensor], representation: Tensor, outputs: int) -> Tensor:
+        """Outputs [trial, output, row] of the last layer."""
+
+
+@dataclass(frozen=True)
+class Layered(Model):
+    """Layers from inputs to outputs; the first multiplies the columns, so gates can stand before it."""
 
     @property
     @abstractmethod
@@ -37,6 +80,21 @@ class Model(ABC):
     def init_std(self) -> float:
         """Of normal first weights, beside zero biases; 0 for uniform ones."""
         return 0.0
+
+    @property
+    def learns_representation(self) -> bool:
+        return bool(self.hidden)
+
+    def units(self, outputs: int) -> tuple[int, ...]:
+        return (*self.hidden, outputs)
+
+    def activate(self, activation: Tensor) -> Tensor:
+        """What stands between two layers; may be in place."""
+        return activation.relu_()
+
+    def after_layer(self, activation: Tensor, before: Tensor | None, chance: Chance | None) -> Tensor:
+        """What is done to a hidden layer's units [trial, unit, row]; `before` is what the layer saw."""
+        return activation
 
     def layers(self, inputs: int, outputs: int) -> Iterator[tuple[int, int]]:
         """(inputs, units) of every layer."""
@@ -77,7 +135,7 @@ class Model(ABC):
         """
         return tuple(parameters.split_with_sizes(self._sizes(inputs, outputs), dim=1))
 
-    def represent(self, pieces: Sequence[Tensor], columns: Tensor) -> Tensor:
+    def represent(self, pieces: Sequence[Tensor], columns: Tensor, chance: Chance | None = None) -> Tensor:
         """What the last layer sees: [trial, unit, row], or the columns themselves where there is no other layer.
 
         Trials come seed by seed, equally many for each, so the first layer is one product per seed.
@@ -86,13 +144,14 @@ class Model(ABC):
             return columns
         seeds, width, rows = columns.shape
         trials = len(pieces[0])
-        # relu_ before the view: in place on a view, autograd would copy
-        activation = pieces[0].reshape(seeds, -1, width).bmm(columns).relu_().view(trials, -1, rows)
+        # activated before the view: in place on a view, autograd would copy
+        activation = self.activate(pieces[0].reshape(seeds, -1, width).bmm(columns)).view(trials, -1, rows)
+        activation = self.after_layer(activation, None, chance)
         for piece in pieces[1:-1]:
-            activation = _layer(piece, activation).relu_()
+            activation = self.after_layer(self.activate(_layer(piece, activation)), activation, chance)
         return activation
 
-    def read_out(self, pieces: Sequence[Tensor], representation: Tensor) -> Tensor:
+    def read_out(self, pieces: Sequence[Tensor], representation: Tensor, outputs: int) -> Tensor:
         """Outputs [trial, output, row] of the last layer."""
         if self.hidden:
             return _layer(pieces[-1], representation)
@@ -113,7 +172,7 @@ def _layer(piece: Tensor, activation: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Linear(Model):
+class Linear(Layered):
     """A linear model.
 
     Examples:
@@ -122,6 +181,10 @@ class Linear(Model):
 
     name = "linear"
     intercept: bool = setting(True, "whether the model has a constant term")
+
+    @property
+    def is_plain(self) -> bool:
+        return type(self) is Linear
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -133,22 +196,52 @@ class Linear(Model):
 
 
 @dataclass(frozen=True)
-class Mlp(Model):
-    """A multi-layer perceptron with relu units.
+class Mlp(Layered):
+    """A multi-layer perceptron.
 
     Examples:
-        >>> model = Mlp(width=(20, 10))
+        >>> model = Mlp(width=(64, 64), activation="gelu", dropout=0.1, norm=True, residual=True)
     """
 
     name = "mlp"
     width: tuple[int, ...] = setting((64,), "units of each hidden layer, e.g. 64 or 20,10")
     init: float = setting(0.0, "std of normal initial weights, with biases 0; 0: uniform within 1 / sqrt(fan in)")
 
+    activation: Literal["relu", "gelu", "silu", "tanh"] = setting("relu", "what stands between two layers")
+    dropout: float = setting(0.0, "share of hidden units that a gradient step leaves out")
+    norm: bool = setting(False, "whether the units of a hidden layer are scaled to mean 0 and variance 1 in every row")
+    residual: bool = setting(False, "whether a hidden layer as wide as the one before it is added to it")
+
     def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise ValueError("dropout must be 0 or more and below 1.")
         if not self.width or min(self.width) < 1:
             raise ValueError("width must be one or more whole numbers from 1.")
         if self.init < 0:
             raise ValueError("init must be 0 or more.")
+
+    @property
+    def is_plain(self) -> bool:
+        return type(self) is Mlp and self.activation == "relu" and not (self.norm or self.residual)
+
+    def activate(self, activation: Tensor) -> Tensor:
+        if self.activation == "relu":
+            return activation.relu_()
+        from torch.nn import functional
+
+        activated: Tensor = getattr(functional, self.activation)(activation)
+        return activated
+
+    def after_layer(self, activation: Tensor, before: Tensor | None, chance: Chance | None) -> Tensor:
+        if self.norm:
+            mean, variance = activation.mean(1, keepdim=True), activation.var(1, correction=0, keepdim=True)
+            activation = (activation - mean) / (variance + 1e-5).sqrt()
+        if self.residual and before is not None and before.shape == activation.shape:
+            activation = activation + before
+        if self.dropout and chance is not None:
+            kept = chance.uniform(*activation.shape[1:]) >= self.dropout
+            activation = activation * kept / (1 - self.dropout)
+        return activation
 
     @property
     def init_std(self) -> float:
@@ -161,6 +254,3 @@ class Mlp(Model):
     @property
     def bias(self) -> bool:
         return True
-
-
-FAMILIES: dict[str, type[Model]] = {family.name: family for family in (Linear, Mlp)}

@@ -75,4 +75,5 @@ class Networks:
         sizes = [other.size for other in self.networks.values()]
         own = dict(zip(self.networks, parameters.split_with_sizes(sizes, dim=1), strict=True))[name]
         pieces = network.model.pieces(own, network.inputs, network.outputs)
-        return network.model.read_out(pieces, network.model.represent(pieces, network.model.columns(inputs)))
+        represented = network.model.represent(pieces, network.model.columns(inputs))
+        return network.model.read_out(pieces, represented, network.outputs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.coding import signed_targets
 from oodbench.engine.gates import Gates, open_share
+from oodbench.engine.models import Layered
 from oodbench.engine.networks import Networks, Shape
 from oodbench.engine.recipe import Recipe
 from oodbench.engine.state import State
@@ -52,12 +53,18 @@ class Program:
         of_model, _ = self.networks.split(parameters)
         weights, centers = self.gates.split(of_model)
         pieces = model.pieces(weights, self.shape.features, self.shape.outputs)
-        first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
-        pieces = (self.gates.close(first_layer, centers, step), *pieces[1:])
-        represented = model.represent(pieces, batch.columns)
-        outputs = model.read_out(pieces, represented)
+        first_layer = None
+        if isinstance(model, Layered):
+            first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
+            pieces = (self.gates.close(first_layer, centers, step), *pieces[1:])
+        outputs, represented = self.apply(pieces, batch.columns, training=parameters.requires_grad)
         losses = self.setup.recipe.row_losses(outputs, batch.y)
-        return Rows(losses, outputs, batch.y, step, parameters, first_layer, self, batch, pieces, represented)
+        return Rows(losses, outputs, batch.y, step, parameters, self, batch, pieces, represented, first_layer)
+
+    def apply(self, pieces: Sequence[Tensor], columns: Tensor, training: bool) -> tuple[Tensor, Tensor]:
+        """Outputs and representation of the model."""
+        represented = self.setup.model.represent(pieces, columns, self.chance if training else None)
+        return self.setup.model.read_out(pieces, represented, self.shape.outputs), represented
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +80,11 @@ class Rows:
     y: Tensor  # [trial, row]
     step: int
     parameters: Tensor  # [trial, parameter]
-    first_layer: Tensor  # [trial, unit, feature (+ 1 for a bias)]
     _program: Program
     _batch: Batch
     _pieces: tuple[Tensor, ...]
     _represented: Tensor  # [seed or trial, unit, row]
+    _first_layer: Tensor | None
 
     # ---- what is known of the rows
 
@@ -156,7 +163,14 @@ class Rows:
     @property
     def learns_representation(self) -> bool:
         """Whether what the last layer sees depends on the model; for a linear model it is x itself."""
-        return bool(self._program.setup.model.hidden)
+        return self._program.setup.model.learns_representation
+
+    @property
+    def first_layer(self) -> Tensor:
+        """The first layer's weights: [trial, unit, feature (+ 1 for a bias)]."""
+        if self._first_layer is None:
+            raise TrainingFailed("the method looks at the first layer: use the model linear or mlp.")
+        return self._first_layer
 
     @cached_property
     def representation(self) -> Tensor:
@@ -181,10 +195,8 @@ class Rows:
         """The same model on other inputs [trial, feature, row], with the targets of these rows."""
         if x.shape[:2] != self.x.shape[:2]:
             raise TrainingFailed(f"rows.forward takes x [trial, feature, row] like rows.x, not {tuple(x.shape)}.")
-        model = self._program.setup.model
-        batch = replace(self._batch, columns=model.columns(x))
-        represented = model.represent(self._pieces, batch.columns)
-        outputs = model.read_out(self._pieces, represented)
+        batch = replace(self._batch, columns=self._program.setup.model.columns(x))
+        outputs, represented = self._program.apply(self._pieces, batch.columns, self.parameters.requires_grad)
         losses = self.recipe.row_losses(outputs, self.y)
         return replace(self, losses=losses, outputs=outputs, _batch=batch, _represented=represented)
 
@@ -236,7 +248,7 @@ class Rows:
 
         [trial, unit, feature]. Where the first layer is the only one, this is a product rather than a backward pass.
         """
-        if self.learns_representation or self._program.gates.noise:
+        if self.learns_representation or self._program.gates.noise or self._first_layer is None:
             return self.gradient(self.risk(weights), of=self.first_layer)
         columns = self._batch.columns
         slopes = self.output_slopes * weights.unsqueeze(1)  # [trial, output, row]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.gates import Gates
+from oodbench.engine.models import Layered
 from oodbench.engine.networks import Network, Networks, Shape
 from oodbench.engine.optimizers import OPTIMIZERS, Optimizer
 from oodbench.engine.rows import Hparams, Program, Rows
@@ -91,10 +92,12 @@ class Training:
         self.data = StackedRows(train, trials, setup, chance)
         first = next(iter(train.values())) if isinstance(train, Mapping) else train[0]
         outputs = setup.recipe.outputs(self.data.classification, first.classes)
-        units = setup.model.hidden[-1] if setup.model.hidden else outputs
+        units = setup.model.units(outputs)[-2] if setup.model.learns_representation else outputs
         shape = Shape(self.data.features, units, outputs, self.data.environments, self.data.rows)
         self.hp = _stack_hparams(method, trials, device)
         networks = Networks(method.networks(shape, self.hp))
+        if method.gate_noise and not isinstance(setup.model, Layered):
+            raise TrainingFailed(f"{self.name} has gates before the first layer: use the model linear or mlp.")
         gates = Gates(method.gate_noise, chance.generators, shape.features)
         self.program = Program(setup, shape, gates, networks, chance, State(self.name, {}, len(trials)))
 

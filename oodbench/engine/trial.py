@@ -49,7 +49,7 @@ def training_entropy(method: str, configuration: int, seed: int, repeat: int = 0
 
 def trials_that_fit(setup: Setup, rows: int, outputs: int) -> int:
     """How many trials train fastest together: as many as keep their activations in the cache."""
-    per_trial = 4 * setup.recipe.batch_rows(rows) * sum((*setup.model.hidden, outputs))
+    per_trial = 4 * setup.recipe.batch_rows(rows) * sum(setup.model.units(outputs))
     on_gpu = setup.device.startswith("cuda")
     room = (DEVICE_BYTES if on_gpu else CACHE_BYTES) // per_trial
     return max(1, min(room, MOST_TRIALS_ON_GPU if on_gpu else MOST_TRIALS))

@@ -1,4 +1,4 @@
-"""Plug-ins, found through the entry-point groups `oodbench.methods` and `oodbench.datasets`.
+"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets` and `oodbench.models`.
 
 A plug-in is loaded when it is asked for. A broken plug-in stays in the list, with the reason, and does not
 affect others.
@@ -10,10 +10,10 @@ import contextlib
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from oodbench.engine.data import TASKS
 from oodbench.engine.models import Model
@@ -24,12 +24,13 @@ from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
 from oodbench.settings.fields import configure
 from oodbench.settings.space import Dimension, Space, parse_fixed
 
-Kind = Literal["method", "dataset"]
+Kind = Literal["method", "dataset", "model"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A method or dataset as installed: usable, or broken for a reason."""
+    """A method, dataset or model family as installed: usable, or broken for a reason."""
 
     kind: Kind
     name: str
@@ -88,7 +89,7 @@ def fault_of(kind: Kind, cls: Any) -> str | None:
     if not inspect.isclass(cls):
         return f"{cls!r} is not a class"
     try:
-        return _method_fault(cls) if kind == "method" else _dataset_fault(cls)
+        return FAULTS[kind](cls)
     except (Exception, SystemExit) as error:  # a property or constructor of the plug-in's own raised
         return f"{cls.__name__} cannot be inspected: {one_line(error)}"
 
@@ -98,8 +99,9 @@ def _method_fault(cls: type[Any]) -> str | None:
     if not issubclass(cls, Method):
         return f"{name} is not a subclass of oodbench.Method or oodbench.LossMethod"
     if issubclass(cls, LossMethod):
-        if cls.loss is LossMethod.loss and cls.fit_pack is LossMethod.fit_pack:
-            return f"{name} defines neither loss nor fit_pack"
+        doors = ("loss", "direction", "fit_pack")
+        if all(getattr(cls, door) is getattr(LossMethod, door) for door in doors):
+            return f"{name} defines neither loss, direction nor fit_pack"
     elif cls.fit is Method.fit and cls.fit_pack is Method.fit_pack:
         return f"{name} defines neither fit nor fit_pack"
     beyond = set(cls.needs) - INFORMATION
@@ -162,6 +164,28 @@ def _dataset_fault(cls: type[Any]) -> str | None:
     if not isinstance(facts, Mapping) or not all(isinstance(value, int | float) for value in facts.values()):
         return f"{name}.facts must be a dictionary of numbers"
     return None
+
+
+def _model_fault(cls: type[Any]) -> str | None:
+    name = cls.__name__
+    if not issubclass(cls, Model):
+        return f"{name} is not a subclass of a model family such as oodbench.Mlp or oodbench.TorchModel"
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        return f"{name} does not define {', '.join(missing)}"
+    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
+        return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
+    if not isinstance(getattr(cls, "name", None), str):
+        return f"{name}.name is not a text"
+    cls()  # with its default settings
+    return None
+
+
+FAULTS: dict[Kind, Callable[[type[Any]], str | None]] = {
+    "method": _method_fault,
+    "dataset": _dataset_fault,
+    "model": _model_fault,
+}
 
 
 def _distribution(point: EntryPoint) -> str:

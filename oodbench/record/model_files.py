@@ -22,7 +22,7 @@ from oodbench.engine.data import Task
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.predictor import Storable
 from oodbench.kit.tangent import TangentModel
-from oodbench.study.models import LOADABLE, is_loadable
+from oodbench.study.models import is_loadable, restore
 
 ARRAYS = "model.safetensors"
 REQUIRED = ("oodbench", "mlflow", "numpy", "safetensors")
@@ -87,4 +87,4 @@ def _load_pyfunc(path: str) -> StoredPredictor:
     with safe_open(path, "numpy") as stored:
         about = stored.metadata()
         arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (it is no dictionary)
-    return StoredPredictor(LOADABLE[about["family"]].restore(arrays, about))
+    return StoredPredictor(restore(arrays, about))

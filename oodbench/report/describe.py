@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
-from oodbench.plugin.registry import find, names
+from oodbench.plugin.registry import KINDS, find, names
 from oodbench.settings.fields import as_dict, describe_settings
 from oodbench.settings.space import fixed_text
 from oodbench.suite.suite import Suite
@@ -21,9 +21,12 @@ def describe_plugin(name: str) -> dict[str, Any]:
         return _method(name)
     if name in names("dataset"):
         return _dataset(name)
+    if name in names("model"):
+        return _model(name)
     if name in suite_names() or name.endswith(".toml"):
         return _suite(read_suite(name))
-    raise UnknownName("method, dataset or suite", name, [*names("method"), *names("dataset"), *suite_names()])
+    there_are = [*(plugin for kind in KINDS for plugin in names(kind)), *suite_names()]
+    raise UnknownName("method, dataset, model or suite", name, there_are)
 
 
 def print_description(description: dict[str, Any], console: Console) -> None:
@@ -72,6 +75,16 @@ def _method(name: str) -> dict[str, Any]:
     }
 
 
+def _model(name: str) -> dict[str, Any]:
+    cls = find("model", name)
+    return {
+        "name": name,
+        "kind": "model",
+        "about": inspect.getdoc(cls) or "",
+        "settings": _settings(cls),
+    }
+
+
 def _dataset(name: str) -> dict[str, Any]:
     cls = find("dataset", name)
     dataset = cls()
@@ -83,10 +96,12 @@ def _dataset(name: str) -> dict[str, Any]:
         "model": _with_settings(cls.model.name, cls.model),
         "recipe": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
-        "settings": [
-            dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe_settings(cls)
-        ],
+        "settings": _settings(cls),
     }
+
+
+def _settings(cls: type[Any]) -> list[dict[str, str]]:
+    return [dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in describe_settings(cls)]
 
 
 def _suite(suite: Suite) -> dict[str, Any]:

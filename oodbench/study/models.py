@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from oodbench.engine.fitted import FittedModel
-from oodbench.engine.models import FAMILIES
 from oodbench.engine.predictor import Storable
 from oodbench.kit.tangent import TangentModel
+from oodbench.plugin.registry import find, names
 from oodbench.study.record import Kept
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
 
-LOADABLE: dict[str, type[FittedModel] | type[TangentModel]] = {
-    **dict.fromkeys(FAMILIES, FittedModel),
-    "tangent": TangentModel,
-}
-"""By family, what restores a model from its arrays."""
+TANGENT = "tangent"
 
 
 def is_loadable(model: Storable) -> bool:
-    """A plug-in's own kind of model is kept as arrays alone, which only the plug-in can use."""
-    return model.about().get("family") in LOADABLE
+    """A kind of model that is not installed under a name is kept as arrays alone, which only its author can use."""
+    family = model.about().get("family")
+    return family == TANGENT or family in names("model")
+
+
+def restore(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> FittedModel | TangentModel:
+    """The model of which these are the arrays and the description."""
+    if about["family"] == TANGENT:
+        return TangentModel.restore(arrays, about)
+    return FittedModel.restore(arrays, about, find("model", about["family"]))
 
 
 def storable(models: Mapping[int, Predictor]) -> dict[int, Storable]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oodbench.engine.models import FAMILIES, Model
+from oodbench.engine.models import Model
 from oodbench.engine.recipe import Recipe
 from oodbench.engine.trial import Setup
 from oodbench.errors import BrokenPlugin, InvalidSetting, OodbenchError, UnknownName, UserError, WorkError, one_line
@@ -68,8 +68,8 @@ def resolve(request: Request) -> list[StudySpec]:
     datasets = _resolve("dataset", request.datasets)
     if not methods or not datasets:
         raise UserError("name at least one method and one dataset.\n`oodbench list` shows what there is.")
-    if options.model is not None and options.model not in FAMILIES:
-        raise UnknownName("model", options.model, FAMILIES)
+    if isinstance(options.model, str):
+        find("model", options.model)
     for name in options.fix:
         _check_fixed(name, methods)
     configured = {name: configure(cls, options.settings, f"dataset {name!r}") for name, cls in datasets.items()}
@@ -199,8 +199,10 @@ def _usual(dataset: Dataset, asked: _Asked) -> Setup:
 
 def _setup(usual: Setup, options: StudyOptions, dataset: Dataset) -> Setup:
     model: Model = usual.model
-    if options.model is not None and options.model != model.name:
-        model = FAMILIES[options.model]()
+    if isinstance(options.model, Model):
+        model = options.model
+    elif options.model is not None and options.model != model.name:
+        model = find("model", options.model)()
     model = configure(type(model), options.model_settings, f"model {model.name!r}", base=model)
     recipe = configure(Recipe, options.recipe, "recipe", base=usual.recipe)
     if dataset.task == "regression" and recipe.loss == "cross_entropy":

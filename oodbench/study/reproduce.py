@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from oodbench.plugin.registry import names
+from oodbench.plugin.registry import Kind, names
 from oodbench.settings.fields import changed_from
 from oodbench.settings.space import fixed_text
 from oodbench.study.spec import Resources, Selecting, Training
@@ -12,10 +12,13 @@ from oodbench.study.study import Study
 
 
 def command_for(study: Study) -> str:
-    """Nothing for a method or dataset that was given as a class: no command can name it."""
-    if study.method_name not in names("method") or study.dataset_name not in names("dataset"):
-        return ""
+    """Nothing for a method, dataset or model that was given in Python: no command can name it."""
     dataset, model = study.dataset, study.setup.model
+    asked: tuple[tuple[Kind, str], ...] = (
+        ("method", study.method_name), ("dataset", study.dataset_name), ("model", model.name),
+    )  # fmt: skip
+    if any(name not in names(kind) for kind, name in asked):
+        return ""
     same_family = model.name == dataset.model.name
     training = Training(
         settings=changed_from(dataset, type(dataset)()),

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from oodbench.engine.models import Model
 from oodbench.errors import UserError
 from oodbench.settings.option import (
     Options,
@@ -39,7 +40,7 @@ class Training(Options):
     """What is trained, where that is not the dataset's usual way."""
 
     settings: Mapping[str, Any] = assignments("A setting of the dataset; `oodbench show DATASET` lists them.", "--set")
-    model: str | None = option(None, "Model family, instead of the dataset's: linear or mlp.")
+    model: str | Model | None = option(None, "Model family, instead of the dataset's; `oodbench list` has them.")
     model_settings: Mapping[str, Any] = assignments("A setting of the model, e.g. width=64.", "--set-model")
     recipe: Mapping[str, Any] = assignments("A setting of the training recipe, e.g. steps=500.", "--set-training")
     fix: Mapping[str, Any] = assignments(

@@ -182,6 +182,7 @@ class Study:
             self.dataset.file_hash,
             self.data.fingerprint,
             self.setup.model.name,
+            source_digest(type(self.setup.model)),
             as_dict(self.setup.model),
             as_dict(self.setup.recipe),
             self.setup.device,
