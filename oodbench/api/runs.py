@@ -27,7 +27,7 @@ Methods = str | type[Method] | Sequence[str | type[Method]]
 Datasets = str | type[Dataset] | Sequence[str | type[Dataset]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """What a run came to: what it concluded itself is at hand, what was recorded before is read from the record.
 
@@ -41,6 +41,13 @@ class Result:
     failures: dict[str, str]  # study label @ setting -> why it has no result
     record: Record
     undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
+
+    def __repr__(self) -> str:
+        return f"<Result of {len(self.studies)} studies, {len(self.failures)} failed>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the leaderboards."""
+        return "".join(board._repr_html_() for board in self.leaderboards())
 
     def leaderboards(self, mixed: bool = False) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
@@ -83,6 +84,11 @@ class Row:
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
 
+    def terms(self) -> dict[str, Any]:
+        """What the figures rest on."""
+        names = ("trials", "seeds", "failed_trainings", "information", "failure", "unequal")
+        return {name: getattr(self, name) for name in names}
+
     def costs(self) -> dict[str, Any]:
         """What was granted and what was spent, as plain values."""
         budget, ledger = self.budget, self.ledger
@@ -102,7 +108,7 @@ class Row:
 NOTHING_COMPARED = Tiers(None, 0, 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Leaderboard:
     """The methods on one dataset setting, and how they stand.
 
@@ -119,6 +125,16 @@ class Leaderboard:
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
+
+    def __repr__(self) -> str:
+        return f"<Leaderboard of {self.dataset_id}: {', '.join(row.label for row in self.rows)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        shown = ["method", "tier", *self.metrics, "failure"]
+        frame = self.frame().reindex(columns=shown).dropna(axis=1, how="all")
+        notices = "".join(f"<p>{escape(notice)}</p>" for notice in self.notices)
+        return f"<h4>{escape(self.dataset_id)}</h4>{notices}{frame.to_html(index=False, na_rep='', border=0)}"
 
     def shows(self, what: str) -> bool:
         """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
@@ -139,12 +155,7 @@ class Leaderboard:
                 {
                     "method": row.label,
                     "metrics": {name: cell.as_dict() for name, cell in row.cells.items()},
-                    "trials": row.trials,
-                    "seeds": row.seeds,
-                    "failed_trainings": row.failed_trainings,
-                    "information": row.information,
-                    "failure": row.failure,
-                    "unequal": row.unequal,
+                    **row.terms(),
                     "ledger": row.costs(),
                     "run_id": row.run_id,
                     "searches": row.searches,
@@ -162,14 +173,7 @@ class Leaderboard:
             [
                 {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
-                | {
-                    "trials": row.trials,
-                    "seeds": row.seeds,
-                    "failed_trainings": row.failed_trainings,
-                    "information": row.information,
-                    "failure": row.failure,
-                    "unequal": row.unequal,
-                }
+                | row.terms()
                 | (row.costs() if ledger else {})
                 for row in self.rows
             ]

@@ -84,8 +84,11 @@ def check(
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(help="method or dataset.")],
+    plugin: Annotated[str, typer.Argument(help="method or dataset.")],
     name: Annotated[str, typer.Argument(help="Its name, in snake case.")],
+    kind: Annotated[
+        str | None, typer.Option(help="How the method is written: loss (the default), fit, or stages.")
+    ] = None,
     directory: Annotated[Path, typer.Option(help="Where to put the new folder.")] = Path(),
 ) -> None:
     """Write a new plug-in package with one method or dataset and a passing test.
@@ -94,7 +97,7 @@ def new(
     """
     from oodbench.plugin.scaffold import write_plugin
 
-    folder = write_plugin(kind, name, directory)
+    folder = write_plugin(plugin, name, directory, kind)
     output().print(
         f"wrote {folder}. Next:\n  pip install -e {folder}\n  oodbench check {name}\n  pytest {folder}",
         markup=False,

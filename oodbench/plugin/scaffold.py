@@ -9,13 +9,18 @@ from string import Template
 
 from oodbench.errors import UnknownName, UserError
 
-KINDS = ("method", "dataset")
+PLUGINS = ("method", "dataset")
+METHOD_KINDS = ("loss", "fit", "stages")
 
 
-def write_plugin(kind: str, name: str, directory: Path) -> Path:
-    """The new folder `directory/name`."""
-    if kind not in KINDS:
-        raise UnknownName("kind of plug-in", kind, KINDS)
+def write_plugin(plugin: str, name: str, directory: Path, kind: str | None = None) -> Path:
+    """The new folder `directory/name`; `kind` is the way a method is written."""
+    if plugin not in PLUGINS:
+        raise UnknownName("plug-in", plugin, PLUGINS)
+    if plugin == "dataset" and kind is not None:
+        raise UserError("--kind is for methods.\nLeave it out for a dataset.")
+    if plugin == "method" and (kind or "loss") not in METHOD_KINDS:
+        raise UnknownName("kind of method", str(kind), METHOD_KINDS)
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise UserError(
             f"{name!r} is not a name in snake case.\nWrite it like my_method: small letters, digits, underscores."
@@ -24,13 +29,14 @@ def write_plugin(kind: str, name: str, directory: Path) -> Path:
     if folder.exists():
         raise UserError(f"{folder} exists already.\nChoose another name or --directory.")
     words = {"name": name, "class_name": "".join(word.capitalize() for word in name.split("_"))}
-    template = files("oodbench.plugin").joinpath("templates", kind)
-    for source, target in {
+    template = files("oodbench.plugin").joinpath("templates", plugin)
+    source = "dataset" if plugin == "dataset" else kind or "loss"
+    for part, target in {
         "pyproject.toml.txt": "pyproject.toml",
-        "plugin.py.txt": f"src/{name}/__init__.py",
+        f"{source}.py.txt": f"src/{name}/__init__.py",
         "test_plugin.py.txt": f"tests/test_{name}.py",
     }.items():
         path = folder / target
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(Template(template.joinpath(source).read_text()).substitute(words))
+        path.write_text(Template(template.joinpath(part).read_text()).substitute(words))
     return folder

@@ -9,7 +9,6 @@ def test_my_method():
 from __future__ import annotations
 
 import contextlib
-import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
@@ -19,19 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.engine.data import Environment, Task, TrainingRows
-from oodbench.engine.models import Mlp
+from oodbench.engine.models import Linear, Mlp
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.recipe import Recipe
+from oodbench.engine.rows import Hparams, Rows
 from oodbench.engine.scoring import score
+from oodbench.engine.tensor import Tensor
+from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import UserError, one_line
 from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
-from oodbench.plugin.method import Method
+from oodbench.plugin.method import LossMethod, Method
 from oodbench.plugin.registry import Plugin, fault_of, load
 from oodbench.settings.fields import configure
 from oodbench.settings.space import draw_configuration
 
 SETUP = Setup(Mlp(width=(8,)), Recipe(steps=40))
+IN_BATCHES = Setup(Mlp(width=(8,)), Recipe(steps=20, batch=32))
+LINEAR = Setup(Linear(), Recipe(steps=20))
 TOLERANCE = 1e-3  # of predictions of a trial alone and in a pack, relative to their spread
 
 Check = tuple[str, Callable[[], None]]
@@ -103,59 +107,120 @@ class _MethodChecks:
         fault = fault_of("method", self.cls)
         assert fault is None, fault
 
-    def trains(self, task: Task, classes: int) -> None:
-        train, validation = _problem(task, classes, labelled="environments" in self.cls.needs)
-        for trial, predictor in zip(_trials(self.cls), _fit(self.cls, train, _trials(self.cls)), strict=True):
+    def trains(self, task: Task, classes: int, setup: Setup) -> None:
+        train, validation = self._problem(task, classes)
+        trials = _trials(self.cls)
+        for trial, predictor in zip(trials, _fit(self.cls(), train, trials, setup), strict=True):
             values = score(predictor, validation, task, classes)
             assert np.isfinite(values["error"]), f"the error is {values['error']} with {dict(trial.hparams)}"
 
+    def leaves_rows_alone(self) -> None:
+        """Before the other checks: rows that were changed make them fail for reasons that lead nowhere."""
+        train, _ = self._problem()
+        before = {seed: rows.copy() for seed, rows in train.items()}
+        for setup in (IN_BATCHES, SETUP):
+            _fit(watched(self.cls)(), train, _trials(self.cls)[:2], setup)
+        for seed, rows in train.items():
+            same = np.array_equal(before[seed].x, rows.x) and np.array_equal(before[seed].y, rows.y)
+            assert same, "the training rows were changed: work on a copy"
+
     def repeats(self) -> None:
-        train, validation = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
-        once, again = (_fit(self.cls, train, _trials(self.cls)[:1])[0].predict(validation.x) for _ in range(2))
+        train, validation = self._problem()
+        once, again = (_fit(self.cls(), train, _trials(self.cls)[:1])[0].predict(validation.x) for _ in range(2))
         assert np.array_equal(once, again), "the same trial trained twice gives different predictions: use the seed"
 
-    def alone_or_packed(self) -> None:
-        train, validation = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
+    def begins_anew(self) -> None:
+        """One instance trains many packs: what it keeps on itself leaks from one into the next."""
+        train, validation = self._problem()
+        first, second = _trials(self.cls)[:1], _trials(self.cls)[1:2]
+        used = self.cls()
+        _fit(used, train, first)
+        after, fresh = (_fit(method, train, second)[0].predict(validation.x) for method in (used, self.cls()))
+        assert np.array_equal(after, fresh), (
+            "a second pack on the same instance gives other predictions than on a new one: keep nothing on self; "
+            "return what is kept from step to step from start(self, rows, hp), and use it as rows.state"
+        )
+
+    def alone_or_packed(self, setup: Setup) -> None:
+        train, validation = self._problem()
         trials = _trials(self.cls)
-        packed = _fit(self.cls, train, trials)
+        packed = _fit(self.cls(), train, trials, setup)
         for trial, predictor in zip(trials, packed, strict=True):
-            alone = _fit(self.cls, train, [trial])[0].predict(validation.x)
+            alone = _fit(self.cls(), train, [trial], setup)[0].predict(validation.x)
             gap = _distance(alone, predictor.predict(validation.x))
             assert gap < TOLERANCE, (
-                f"trial {trial.configuration} alone and in a pack differ by {gap:.2g} of their spread"
+                f"trial {trial.configuration} alone and in a pack differ by {gap:.2g} of their spread: "
+                "reduce over rows and units only, never over trials, and draw chance with rows.uniform and its like"
             )
 
-    def leaves_rows_alone(self) -> None:
-        train, _ = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
-        before = {seed: (rows.x.copy(), rows.y.copy()) for seed, rows in train.items()}
-        _fit(self.cls, train, _trials(self.cls)[:1])
-        for seed, rows in train.items():
-            same = np.array_equal(before[seed][0], rows.x) and np.array_equal(before[seed][1], rows.y)
-            assert same, "the training rows were changed"
-
     def travels(self) -> None:
-        train, validation = _problem(*_first_task(self.cls), labelled="environments" in self.cls.needs)
-        predictor = _fit(self.cls, train, _trials(self.cls)[:1])[0]
-        copy = pickle.loads(pickle.dumps(predictor))
+        import cloudpickle
+
+        train, validation = self._problem()
+        method = cloudpickle.loads(cloudpickle.dumps(self.cls()))  # as it goes to a worker, from a notebook too
+        predictor = _fit(method, train, _trials(self.cls)[:1])[0]
+        copy = cloudpickle.loads(cloudpickle.dumps(predictor))
         same = np.array_equal(copy.predict(validation.x), predictor.predict(validation.x))
         assert same, "the predictor gives different values after pickling"
+
+    def _problem(self, task: Task | None = None, classes: int = 2) -> tuple[dict[int, TrainingRows], Environment]:
+        return _problem(task or self.cls.tasks[0], classes, labelled="environments" in self.cls.needs)
 
 
 def method_checks(cls: type[Method]) -> list[Check]:
     of_method = _MethodChecks(cls)
-    checks: list[Check] = [("satisfies the interface", of_method.interface)]
+    checks: list[Check] = [
+        ("satisfies the interface", of_method.interface),
+        ("does not change its inputs", of_method.leaves_rows_alone),
+    ]
     if "regression" in cls.tasks:
-        checks.append(("trains a regression", lambda: of_method.trains("regression", 2)))
+        checks.append(("trains a regression", lambda: of_method.trains("regression", 2, SETUP)))
     if "classification" in cls.tasks:
-        checks.append(("trains on two classes", lambda: of_method.trains("classification", 2)))
-        checks.append(("trains on three classes", lambda: of_method.trains("classification", 3)))
+        checks.append(("trains on two classes", lambda: of_method.trains("classification", 2, SETUP)))
+        checks.append(("trains on three classes", lambda: of_method.trains("classification", 3, SETUP)))
+    if issubclass(cls, LossMethod):
+        checks += [
+            ("trains a linear model", lambda: of_method.trains(cls.tasks[0], 2, LINEAR)),
+            ("gives the same result alone or in a pack, in batches", lambda: of_method.alone_or_packed(IN_BATCHES)),
+        ]
     return [
         *checks,
         ("gives the same result for the same seed", of_method.repeats),
-        ("gives the same result alone or in a pack", of_method.alone_or_packed),
-        ("does not change the training rows", of_method.leaves_rows_alone),
-        ("returns predictors that can be sent between machines", of_method.travels),
+        ("gives the same result on a used instance", of_method.begins_anew),
+        ("gives the same result alone or in a pack", lambda: of_method.alone_or_packed(SETUP)),
+        ("can be sent between machines, with its predictors", of_method.travels),
     ]
+
+
+def watched(cls: type[Method]) -> type[Method]:
+    """The method with its inputs compared before and after each call."""
+    if not issubclass(cls, LossMethod):
+        return cls
+
+    class Watched(cls):  # type: ignore[misc, valid-type]
+        def direction(self, rows: Rows, hp: Hparams) -> Tensor:
+            with _unchanged(rows, "loss" if cls.direction is LossMethod.direction else "direction"):
+                direction: Tensor = super().direction(rows, hp)
+            return direction
+
+        def explore(self, rows: Rows, hp: Hparams) -> Tensor:
+            with _unchanged(rows, "explore"):
+                explored: Tensor = super().explore(rows, hp)
+            return explored
+
+    return Watched
+
+
+@contextlib.contextmanager
+def _unchanged(rows: Rows, door: str) -> Iterator[None]:
+    names = ("y", "x", "environments", "environment", "explored", "losses", "outputs", "parameters")
+    inputs = {name: getattr(rows, name, None) for name in names}
+    before = {name: tensor.detach().clone() for name, tensor in inputs.items() if tensor is not None}
+    yield
+    for name, copy in before.items():
+        tensor = inputs[name]
+        assert tensor is not None
+        assert tensor.equal(copy), f"{door} changes rows.{name} in place: work on a copy, rows.{name}.clone()"
 
 
 def dataset_checks(cls: type[Dataset]) -> list[Check]:
@@ -207,10 +272,10 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
 
 
 def _problem(task: Task, classes: int, labelled: bool) -> tuple[dict[int, TrainingRows], Environment]:
-    """Two seeds of an easy problem with two environments, and rows to validate on."""
+    """Two seeds of an easy problem with three environments, and rows to validate on."""
     train = {}
     for seed in (0, 1):
-        environments = [_rows(f"group {group}", seed * 10 + group, task, classes, 60) for group in (0, 1)]
+        environments = [_rows(f"group {group}", seed * 10 + group, task, classes, 60) for group in range(3)]
         train[seed] = TrainingRows.pooled(environments, task, classes, labelled, ("a", "b", "c"))
     return train, _rows("validation", 99, task, classes, 80)
 
@@ -240,14 +305,10 @@ def _trials(cls: type[Method]) -> list[Trial]:
     ]
 
 
-def _fit(cls: type[Method], train: dict[int, TrainingRows], trials: Sequence[Trial]) -> list[Predictor]:
-    from oodbench.engine.trainer import Trainer  # imports torch
-
-    return cls().fit_pack(train, trials, Trainer(SETUP))
-
-
-def _first_task(cls: type[Method]) -> tuple[Task, int]:
-    return cls.tasks[0], 2
+def _fit(
+    method: Method, train: dict[int, TrainingRows], trials: Sequence[Trial], setup: Setup = SETUP
+) -> list[Predictor]:
+    return method.fit_pack(train, trials, Trainer(setup))
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -172,8 +173,13 @@ def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> dict[str, type[An
         fault = fault_of(kind, plugin)
         if fault:
             raise BrokenPlugin(f"{kind} {plugin.__name__} cannot be used: {fault}.")
-        classes[plugin.__name__.lower()] = plugin
+        classes[snake_case(plugin.__name__)] = plugin
     return classes
+
+
+def snake_case(name: str) -> str:
+    """The name of a class as that of a plug-in: GroupDRO is group_dro."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
