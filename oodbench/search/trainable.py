@@ -13,6 +13,7 @@ from ray import cloudpickle, tune
 from oodbench.engine.trial import Trial, training_entropy
 from oodbench.errors import one_line
 from oodbench.search.jobs import WHOLE
+from oodbench.search.travel import pickled
 from oodbench.search.worker import run_configuration, run_pack, validation_score
 from oodbench.study.pack import Pack, PackResult
 
@@ -27,7 +28,7 @@ _fetched: dict[str, list[bytes]] = {}
 def fault_in_sending(method: Method) -> str | None:
     """Why a method cannot travel to a worker, or None."""
     try:
-        _pickle(method)
+        pickled(method, type(method))
     except Exception as error:
         return f"the method cannot be sent to a worker: {one_line(error)}"
     return None
@@ -37,12 +38,16 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     """Jobs as parameters of the trainable: what several packs share is stored once."""
     parts = {id(part): part for job in jobs for part in job.data.values()}
     places = {key: place for place, key in enumerate(parts)}
-    pickled = [
-        _pickle((job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()}))
+    contents = [
+        pickled(
+            (job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()}),
+            type(job.method),
+            type(job.setup.model),
+        )
         for job in jobs
     ]
     # in a list, a reference is handed on as it is: Tune would fetch it for every trial
-    return {"jobs": [ray.put(pickled)], "data": [ray.put(part) for part in parts.values()]}
+    return {"jobs": [ray.put(contents)], "data": [ray.put(part) for part in parts.values()]}
 
 
 def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], threads: int, timed: bool) -> None:
@@ -70,7 +75,7 @@ def ship_study(study: Study) -> dict[str, Any]:
         study.budget.repeat,
     )
     return {
-        "study": _pickle(trained),
+        "study": pickled(trained, type(study.method), type(study.setup.model)),
         "data": [ray.put(study.search_data(seed)) for seed in study.seeds],
     }
 
@@ -99,11 +104,6 @@ def train_configuration(
         tune.report({"pack": result, "score": score, "rung": rungs[-1] if result.failures else rung})
         if result.failures:  # more steps would not help, and it cannot be chosen
             return
-
-
-def _pickle(value: Any) -> bytes:
-    content: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
-    return content
 
 
 def prepare(threads: int) -> None:
