@@ -18,7 +18,9 @@ class HRM(LossMethod):
 
     Differs from the authors' code: the clusters' mechanisms are least squares in closed form on the features as far
     as their gates are closed, not a weighted lasso; the gates continue from one round to the next rather than start
-    again; and the gated model itself predicts, not a least squares on the features above a threshold.
+    again; the gated model itself predicts, not a least squares on the features above a threshold; the invariance
+    penalty moves the gates, where theirs stops that gradient; the sparsity is the sum of the open shares, where theirs is
+    squared; and neither penalty is annealed.
     """
 
     gate_noise = 0.1
