@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from oodbench import Choice, Hparams, LogUniform, LossMethod, Option, Rows, Tensor
+from oodbench import Choice, Hparams, LogUniform, LossMethod, Option, Preset, Rows, Tensor, TrainingRows, Value
+from oodbench.kit import annealed, check_environments, mean_risk, scale_penalty
 
-RISKS: dict[str, Callable[[Rows], Tensor]] = {
-    "pooled": lambda rows: rows.risk(),
-    "averaged": lambda rows: rows.risk(rows.environments).mean(-1),
-}
+RISKS: dict[str, Callable[[Rows], Tensor]] = {"averaged": mean_risk, "pooled": lambda rows: rows.risk()}
 
 
 class IRM(LossMethod):
     """Invariant risk minimization, IRMv1 (Arjovsky et al. 2019).
 
-    `risk=averaged` is the paper's mean over environments; `pooled`, the default, is the mean over all rows, which
-    is what reproduces the figures Liu et al. (2024) publish for it. The penalty starts after `anneal` steps.
+    `risk=averaged` is the mean over environments, as in the authors' code; `pooled` is the mean over all rows. The
+    penalty has weight 1 before `anneal` steps. In batches it is estimated without bias, by products of different rows,
+    which is what the product of two half-batches' slopes is on average. Differs from DomainBed: the optimizer goes on
+    after `anneal` steps as it was.
     """
 
     needs = frozenset({"environments"})
     space = {
-        "penalty": LogUniform(1e-1, 1e2, default=10.0),
-        "anneal": Choice(0, 100, 500),
-        "risk": Option("pooled", "averaged"),
+        "penalty": LogUniform(1e-1, 1e5, default=100.0),
+        "anneal": Choice(0, 100, 500, default=100),
+        "risk": Option(*RISKS),
     }
+    presets = {"pooled": Preset("the risk of all rows, as Liu et al. (2024) compare with", fix={"risk": "pooled"})}
+
+    def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
+        check_environments(train)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        slopes = rows.scale_gradient(rows.environments)  # [trial, environment]: d risk / d scale, at scale 1
-        penalty: Tensor = hp.penalty * (hp.anneal <= rows.step)
-        return RISKS[hp.risk](rows) + penalty * slopes.square().mean(-1)
+        weight = annealed(hp.penalty, hp.anneal, rows.step)
+        return RISKS[hp.risk](rows) + weight * scale_penalty(rows)

@@ -111,6 +111,11 @@ class Rows:
     def recipe(self) -> Recipe:
         return self._program.setup.recipe
 
+    @property
+    def is_part(self) -> bool:
+        """Whether these are some of the training rows, not all of them."""
+        return self.losses.shape[-1] < self._program.shape.rows
+
     @cached_property
     def weights(self) -> Tensor:
         """All rows as a sub-population, [trial, row], summing to one: equal weights, or those of the training rows."""

@@ -1,0 +1,46 @@
+"""Balanced groups of training rows: each group counts the same, by weights or by leaving rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.engine.data import TrainingRows
+from oodbench.errors import InvalidSetting
+from oodbench.settings.space import Value
+
+GROUPINGS = ("environment", "class", "both")
+
+
+def check_groups(train: TrainingRows, hparams: Mapping[str, Value]) -> None:
+    """Refuse classes as groups (hyper-parameter `by`) where there are none."""
+    if train.task != "classification" and hparams["by"] != "environment":
+        raise InvalidSetting(f"by={hparams['by']} needs classes, and this is a regression.\nUse by=environment.")
+
+
+def row_groups(train: TrainingRows, by: Value) -> NDArray[np.int64]:
+    """The number of each row's group, from 0: its environment, its class, or its class within its environment."""
+    environment = np.zeros(len(train), np.int64) if by == "class" else train.environment
+    label = np.zeros(len(train), np.int64) if by == "environment" else train.y
+    assert environment is not None
+    groups: NDArray[np.int64] = np.unique(environment * train.classes + label, return_inverse=True)[1]
+    return groups
+
+
+def balanced_weights(groups: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Weights [row] under which each group counts the same, 1 on average."""
+    sizes = np.bincount(groups)
+    return len(groups) / (len(sizes) * sizes[groups])
+
+
+def balanced_draw(groups: NDArray[np.int64], entropy: int) -> NDArray[np.float64]:
+    """Weights [row] of 1 for as many random rows of each group as the smallest has, 0 for the others."""
+    order = np.random.default_rng(entropy).permutation(len(groups))
+    order = order[np.argsort(groups[order], kind="stable")]  # group by group
+    sizes = np.bincount(groups)
+    place = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the group
+    weights = np.zeros(len(groups))
+    weights[order[place < sizes.min()]] = 1.0
+    return weights

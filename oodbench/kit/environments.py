@@ -1,0 +1,115 @@
+"""What methods that compare environments are made of. One without rows in a step counts for nothing there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oodbench.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from oodbench.engine.data import TrainingRows
+    from oodbench.engine.rows import Rows
+
+SMALLEST = 1e-6  # of 1 - sum of squared weights: a single row has no variance
+
+
+def check_environments(train: TrainingRows) -> None:
+    """Refuse training rows of fewer than two environments."""
+    count = 0 if train.environment is None else len(np.unique(train.environment))
+    if count < 2:
+        raise InvalidSetting(
+            f"the method compares training environments, and there is {'one' if count else 'none'}.\n"
+            "Choose a dataset with several, or a method that needs none."
+        )
+
+
+def equal_shares(rows: Rows) -> Tensor:
+    """Equal weights [trial, environment] of the environments that have rows in this step, summing to one."""
+    present = rows.environments.sum(-1)
+    return present / present.sum(-1, keepdim=True)
+
+
+def mean_risk(rows: Rows) -> Tensor:
+    """The mean [trial] of the environments' risks, however many rows each has."""
+    return (equal_shares(rows) * rows.risk(rows.environments)).sum(-1)
+
+
+def annealed(penalty: Tensor, anneal: Tensor, step: int, before: float = 1.0) -> Tensor:
+    """A penalty's weight [trial] at a step: `before`, and after `anneal` steps its own."""
+    return penalty.where(anneal <= step, penalty.new_tensor(before))
+
+
+def squared_means(values: Tensor, rows: Rows) -> Tensor:
+    """The squared mean of values [trial, k, row] in every environment: [trial, k, environment].
+
+    From a batch it is estimated without bias, as the mean product of two different rows. That is the mean, over all
+    ways to cut the environment's rows in halves, of the product of the halves' means; the square of the batch's own
+    mean would be too large by its variance.
+    """
+    weights = rows.environments.transpose(1, 2)  # [trial, row, environment]
+    squares = (values @ weights).square()
+    if not rows.is_part:
+        return squares
+    own = values.square() @ weights.square()
+    return (squares - own) / (1 - weights.square().sum(1, keepdim=True)).clamp(min=SMALLEST)
+
+
+def scale_penalty(rows: Rows) -> Tensor:
+    """IRMv1's penalty [trial]: the environments' mean squared slope of the risk as the outputs are scaled."""
+    slopes = rows.recipe.row_slopes(rows.outputs, rows.y).unsqueeze(1)  # [trial, 1, row]
+    return (equal_shares(rows) * squared_means(slopes, rows).squeeze(1)).sum(-1)
+
+
+def variances(values: Tensor, weights: Tensor) -> Tensor:
+    """Unbiased variances [trial, k, unit] of values [trial, unit, row] under weights [trial, k, row]."""
+    from torch import stack
+
+    each = [_centred(values, part).square() @ part.unsqueeze(-1) for part in weights.unbind(1)]
+    return stack(each, 1).squeeze(-1) / _free(weights).unsqueeze(-1)
+
+
+def covariances(values: Tensor, weights: Tensor) -> Tensor:
+    """Unbiased covariances [trial, k, unit, unit] of values [trial, unit, row] under weights [trial, k, row]."""
+    from torch import stack
+
+    centred = [_centred(values, part) for part in weights.unbind(1)]
+    each = [(gap * part.unsqueeze(1)) @ gap.mT for gap, part in zip(centred, weights.unbind(1), strict=True)]
+    return stack(each, 1) / _free(weights).view(*weights.shape[:2], 1, 1)
+
+
+def bottleneck(rows: Rows) -> Tensor:
+    """The mean variance [trial] of what the model learned to see, within environments."""
+    spread = variances(rows.learned, rows.environments).mean(-1)  # [trial, environment]
+    return (equal_shares(rows) * spread).sum(-1)
+
+
+def mean_over_pairs(gaps: Tensor, shares: Tensor) -> Tensor:
+    """The mean [trial] of gaps [trial, k, k] between two different environments of shares [trial, k]."""
+    from torch import eye
+
+    pairs = shares.unsqueeze(1) * shares.unsqueeze(2) * (1 - eye(shares.shape[1], device=shares.device))
+    return (gaps * pairs).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=SMALLEST)
+
+
+def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
+    """sum of exp(-precision |a - b|^2) of all pairs of rows of values [trial, unit, row]: [trial, row, row]."""
+    centred = values - values.mean(-1, keepdim=True)
+    sizes = centred.square().sum(1)
+    distances = (sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * centred.mT @ centred).clamp(min=0)
+    kernel = (-precisions[0] * distances).exp()
+    for precision in precisions[1:]:
+        kernel = kernel + (-precision * distances).exp()
+    return kernel
+
+
+def _centred(values: Tensor, weights: Tensor) -> Tensor:
+    return values - values @ weights.unsqueeze(-1)
+
+
+def _free(weights: Tensor) -> Tensor:
+    """1 - 1/n for n equal weights: what an unbiased variance is divided by."""
+    return (1 - weights.square().sum(-1)).clamp(min=SMALLEST)
