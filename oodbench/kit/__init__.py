@@ -1,4 +1,5 @@
-"""What methods are made of: sub-populations, mechanisms, clusters, stages. Importing it does not import torch."""
+"""What methods are made of: sub-populations, mechanisms, clusters, gradients, pairs of rows, stages. Importing it does
+not import torch."""
 
 from oodbench.engine.coding import signed_targets
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
@@ -10,22 +11,35 @@ from oodbench.kit.clustering import (
     solve,
     sub_populations,
 )
+from oodbench.kit.environments import check_environments
+from oodbench.kit.gradients import last_layer_variances, masked_mean, reverse_gradient, sign_agreement
 from oodbench.kit.mechanism import worst_mechanism
+from oodbench.kit.pairs import draw_partners, mixed_losses
 from oodbench.kit.stages import fit_references
-from oodbench.kit.subpopulation import worst_chi_square, worst_share
+from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
 
 __all__ = [
     "MOST_TRIALS",
     "check_clusters",
+    "check_environments",
+    "chi_square_share",
     "cluster_mechanisms",
+    "draw_partners",
     "fit_references",
+    "last_layer_variances",
+    "masked_mean",
+    "mixed_losses",
     "moments",
     "restrict_moments",
+    "reverse_gradient",
+    "sign_agreement",
     "signed_targets",
     "solve",
     "sub_populations",
     "training_entropy",
+    "without_largest",
     "worst_chi_square",
+    "worst_kl",
     "worst_mechanism",
     "worst_share",
 ]

@@ -98,8 +98,8 @@ def _method_fault(cls: type[Any]) -> str | None:
     if not issubclass(cls, Method):
         return f"{name} is not a subclass of oodbench.Method or oodbench.LossMethod"
     if issubclass(cls, LossMethod):
-        if cls.loss is LossMethod.loss and cls.fit_pack is LossMethod.fit_pack:
-            return f"{name} defines neither loss nor fit_pack"
+        if (cls.loss, cls.direction, cls.fit_pack) == (LossMethod.loss, LossMethod.direction, LossMethod.fit_pack):
+            return f"{name} defines neither loss nor direction nor fit_pack"
     elif cls.fit is Method.fit and cls.fit_pack is Method.fit_pack:
         return f"{name} defines neither fit nor fit_pack"
     beyond = set(cls.needs) - INFORMATION
