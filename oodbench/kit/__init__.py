@@ -13,8 +13,11 @@ from oodbench.kit.clustering import (
 )
 from oodbench.kit.environments import check_environments
 from oodbench.kit.gradients import last_layer_variances, masked_mean, reverse_gradient, sign_agreement
+from oodbench.kit.invariance import check_subsets, invariant_columns, least_squares
+from oodbench.kit.marginal import net_flow, smoothing_flows
 from oodbench.kit.mechanism import worst_mechanism
 from oodbench.kit.pairs import draw_partners, mixed_losses
+from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_references
 from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
 
@@ -22,18 +25,25 @@ __all__ = [
     "MOST_TRIALS",
     "check_clusters",
     "check_environments",
+    "check_subsets",
     "chi_square_share",
     "cluster_mechanisms",
+    "decorrelating_weights",
     "draw_partners",
     "fit_references",
+    "independence_weights",
+    "invariant_columns",
     "last_layer_variances",
+    "least_squares",
     "masked_mean",
     "mixed_losses",
     "moments",
+    "net_flow",
     "restrict_moments",
     "reverse_gradient",
     "sign_agreement",
     "signed_targets",
+    "smoothing_flows",
     "solve",
     "sub_populations",
     "training_entropy",

@@ -31,7 +31,7 @@ def draw_partners(chance: Tensor, same: Tensor, other: Tensor) -> Tensor:
 
     labels = int(other.max()) + 1
     group = same * labels + other
-    order = group.argsort(-1, stable=True)  # rows with one `same` side by side, and in there those with one `other`
+    order = group.argsort(dim=-1, stable=True)  # rows with one `same` side by side, and in there those with one `other`
     sizes = chance.new_zeros(len(group), (int(same.max()) + 1) * labels).long()
     sizes = sizes.scatter_add(1, group, group.new_ones(group.shape))
     starts = sizes.cumsum(-1) - sizes

@@ -35,8 +35,9 @@ def worst_chi_square(scores: Tensor, alpha0: Tensor, halvings: int = 40, kept: T
     where some lose it, eta lies among the scores and is found by bisection.
     """
     scores = scores.detach()
+    rows: int | Tensor = scores.shape[-1]
     if kept is None:
-        rows, mean, std = scores.shape[-1], scores.mean(-1, keepdim=True), scores.std(-1, correction=0, keepdim=True)
+        mean, std = scores.mean(-1, keepdim=True), scores.std(-1, correction=0, keepdim=True)
         lowest, highest = scores.amin(-1, keepdim=True), scores.amax(-1, keepdim=True)
     else:
         rows = kept.sum(-1, keepdim=True)
@@ -65,7 +66,7 @@ def chi_square_share(alpha0: Tensor) -> Tensor:
     return 1 / (1 + (1 / alpha0 - 1).square())
 
 
-def worst_kl(scores: Tensor, radius: Tensor, halvings: int = 60) -> Tensor:
+def worst_kl(scores: Tensor, radius: Tensor, halvings: int = 36) -> Tensor:
     """The sub-population with the largest mean score whose KL divergence from the rows is at most radius [trial].
 
     Its weights are proportional to exp(score / lambda); lambda is found by bisection, for each trial its own.
@@ -76,9 +77,10 @@ def worst_kl(scores: Tensor, radius: Tensor, halvings: int = 60) -> Tensor:
     for _ in range(halvings):
         middle = (low + high) / 2
         logits = tilt * middle.exp()
-        weights = logits.softmax(-1)
-        log_mean = logits.logsumexp(-1, keepdim=True) - np.log(scores.shape[-1])
-        inside = (weights * logits).sum(-1, keepdim=True) - log_mean <= radius.unsqueeze(-1)
+        parts = logits.exp()
+        total = parts.sum(-1, keepdim=True)
+        divergence = (parts * logits).sum(-1, keepdim=True) / total - (total / scores.shape[-1]).log()
+        inside = divergence <= radius.unsqueeze(-1)
         low, high = middle.where(inside, low), high.where(inside, middle)
     return (tilt * low.exp()).softmax(-1)
 
@@ -87,7 +89,7 @@ def without_largest(losses: Tensor, share: Tensor) -> Tensor:
     """Which rows are left without the floor(share n) largest losses: [trial, row]."""
     # a product such as 0.29 x 100 must not fall below the whole number that it is
     dropped = (share * losses.shape[-1] * (1 + 1e-6)).floor().unsqueeze(-1)
-    ranks = losses.detach().argsort(-1, descending=True, stable=True).argsort(-1)
+    ranks = losses.detach().argsort(dim=-1, descending=True, stable=True).argsort(-1)
     return ranks >= dropped
 
 
