@@ -1,4 +1,5 @@
-"""What methods are made of: sub-populations, mechanisms, clusters, stages. Importing it does not import torch."""
+"""What methods are made of: sub-populations, mechanisms, clusters, gradients, pairs of rows, stages. Importing it does
+not import torch."""
 
 from oodbench.engine.coding import signed_targets
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
@@ -24,9 +25,14 @@ from oodbench.kit.environments import (
     squared_means,
     variances,
 )
+from oodbench.kit.gradients import last_layer_variances, masked_mean, reverse_gradient, sign_agreement
+from oodbench.kit.invariance import check_subsets, invariant_columns, least_squares
+from oodbench.kit.marginal import net_flow, smoothing_flows
 from oodbench.kit.mechanism import worst_mechanism
+from oodbench.kit.pairs import draw_partners, mixed_losses
+from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_references
-from oodbench.kit.subpopulation import worst_chi_square, worst_share
+from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
 
 __all__ = [
     "GROUPINGS",
@@ -38,24 +44,40 @@ __all__ = [
     "check_clusters",
     "check_environments",
     "check_groups",
+    "check_subsets",
+    "chi_square_share",
     "cluster_mechanisms",
     "covariances",
+    "decorrelating_weights",
+    "draw_partners",
     "equal_shares",
     "fit_references",
     "gaussian_kernel",
+    "independence_weights",
+    "invariant_columns",
+    "last_layer_variances",
+    "least_squares",
+    "masked_mean",
     "mean_over_pairs",
     "mean_risk",
+    "mixed_losses",
     "moments",
+    "net_flow",
     "restrict_moments",
+    "reverse_gradient",
     "row_groups",
     "scale_penalty",
+    "sign_agreement",
     "signed_targets",
+    "smoothing_flows",
     "solve",
     "squared_means",
     "sub_populations",
     "training_entropy",
     "variances",
+    "without_largest",
     "worst_chi_square",
+    "worst_kl",
     "worst_mechanism",
     "worst_share",
 ]

@@ -27,18 +27,26 @@ def worst_share(scores: Tensor, alpha0: Tensor) -> Tensor:
     return above + tied * (left / tied.sum(-1, keepdim=True).clamp(min=1))
 
 
-def worst_chi_square(scores: Tensor, alpha0: Tensor, halvings: int = 40) -> Tensor:
-    """The sub-population with the largest mean score in a chi-square ball around the rows.
+def worst_chi_square(scores: Tensor, alpha0: Tensor, halvings: int = 40, kept: Tensor | None = None) -> Tensor:
+    """The sub-population with the largest mean score in a chi-square ball around the rows, or around those kept.
 
     The ball E_P[(dQ/dP)^2] <= 1 / alpha0 is the smallest that holds every sub-population of share alpha0. The
     maximizer has weights proportional to (score - eta)+. Where all rows keep weight, eta has a closed form;
     where some lose it, eta lies among the scores and is found by bisection.
     """
     scores = scores.detach()
-    rows = scores.shape[-1]
-    bound = 1 / alpha0.clamp(min=1 / rows).unsqueeze(-1)
-    lowest, highest = scores.amin(-1, keepdim=True), scores.amax(-1, keepdim=True)
-    mean, std = scores.mean(-1, keepdim=True), scores.std(-1, correction=0, keepdim=True)
+    rows: int | Tensor = scores.shape[-1]
+    if kept is None:
+        mean, std = scores.mean(-1, keepdim=True), scores.std(-1, correction=0, keepdim=True)
+        lowest, highest = scores.amin(-1, keepdim=True), scores.amax(-1, keepdim=True)
+    else:
+        rows = kept.sum(-1, keepdim=True)
+        mean = (scores * kept).sum(-1, keepdim=True) / rows
+        std = ((scores - mean).square() * kept).sum(-1, keepdim=True).div(rows).sqrt()
+        lowest = scores.masked_fill(~kept, float("inf")).amin(-1, keepdim=True)
+        scores = scores.masked_fill(~kept, float("-inf"))
+        highest = scores.amax(-1, keepdim=True)
+    bound = 1 / alpha0.unsqueeze(-1).clamp(min=1 / rows)
     if_all_keep_weight = mean - std / (bound - 1).clamp(min=1e-10).sqrt()
     # a little below the scores, so that equal ones get equal weights rather than none
     little = 1e-6 * (1 + highest.abs())
@@ -51,6 +59,38 @@ def worst_chi_square(scores: Tensor, alpha0: Tensor, halvings: int = 40) -> Tens
         low, high = eta.where(inside, low), high.where(inside, eta)
     excess = (scores - low).clamp(min=0)
     return excess / excess.sum(-1, keepdim=True)
+
+
+def chi_square_share(alpha0: Tensor) -> Tensor:
+    """The share to give `worst_chi_square` for the ball of radius (1 / alpha0 - 1)^2, as DORO and others scale it."""
+    return 1 / (1 + (1 / alpha0 - 1).square())
+
+
+def worst_kl(scores: Tensor, radius: Tensor, halvings: int = 36) -> Tensor:
+    """The sub-population with the largest mean score whose KL divergence from the rows is at most radius [trial].
+
+    Its weights are proportional to exp(score / lambda); lambda is found by bisection, for each trial its own.
+    """
+    scores = scores.detach()
+    tilt = (scores - scores.amax(-1, keepdim=True)) / scores.std(-1, correction=0, keepdim=True).clamp(min=1e-30)
+    low, high = (tilt.new_full((len(tilt), 1), end) for end in (-14.0, 14.0))  # of log(spread / lambda)
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        logits = tilt * middle.exp()
+        parts = logits.exp()
+        total = parts.sum(-1, keepdim=True)
+        divergence = (parts * logits).sum(-1, keepdim=True) / total - (total / scores.shape[-1]).log()
+        inside = divergence <= radius.unsqueeze(-1)
+        low, high = middle.where(inside, low), high.where(inside, middle)
+    return (tilt * low.exp()).softmax(-1)
+
+
+def without_largest(losses: Tensor, share: Tensor) -> Tensor:
+    """Which rows are left without the floor(share n) largest losses: [trial, row]."""
+    # a product such as 0.29 x 100 must not fall below the whole number that it is
+    dropped = (share * losses.shape[-1] * (1 + 1e-6)).floor().unsqueeze(-1)
+    ranks = losses.detach().argsort(dim=-1, descending=True, stable=True).argsort(-1)
+    return ranks >= dropped
 
 
 def _descending(scores: Tensor, places: Tensor) -> Tensor:

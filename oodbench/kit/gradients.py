@@ -1,0 +1,46 @@
+"""Gradients that are reversed, masked, or known row by row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from oodbench.engine.rows import Rows
+
+
+def reverse_gradient(values: Tensor) -> Tensor:
+    """The same values, exactly; gradients that pass them backwards change their sign."""
+    constant = values.detach()
+    return constant + (constant - values)
+
+
+def sign_agreement(gradients: Tensor) -> Tensor:
+    """How far the environments agree on the sign, 0 to 1: [trial, environment, parameter] -> [trial, parameter]."""
+    return gradients.sign().mean(1).abs()
+
+
+def masked_mean(gradients: Tensor, mask: Tensor) -> Tensor:
+    """The mean gradient where the mask [trial, parameter] lets it pass, scaled up by what it holds back."""
+    return gradients.mean(1) * mask / (mask.mean(-1, keepdim=True) + 1e-10)
+
+
+def last_layer_variances(rows: Rows, weights: Tensor) -> Tensor:
+    """The variance of the rows' gradients by each weight of the last layer: [trial, k, parameter], differentiable.
+
+    Under sub-populations [trial, k, row]. A row's gradient is the slope of its loss by the outputs times what the last
+    layer sees, so that the moments are two products.
+    """
+    from torch import cat
+
+    seen = rows.representation  # of a linear model it has the constant already
+    if rows.learns_representation:
+        seen = cat([seen, seen.new_ones(len(seen), 1, seen.shape[2])], 1)
+    slopes = rows.output_slopes
+
+    def mean(slopes: Tensor, seen: Tensor) -> Tensor:
+        weighted = weights.unsqueeze(2) * slopes.unsqueeze(1)  # [trial, k, output, row]
+        return (weighted.flatten(1, 2) @ seen.mT).view(*weights.shape[:2], -1)
+
+    return mean(slopes.square(), seen.square()) - mean(slopes, seen).square()
