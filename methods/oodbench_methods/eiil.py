@@ -19,10 +19,10 @@ MOST_ROUNDS = 100
 class EIIL(IRM):
     """Environment inference for invariant learning (Creager et al. 2021), with IRM on what it infers.
 
-    The split maximizes IRM's penalty of the reference, summed over rows as in the authors' code: for classes by a single
-    factor of the outputs, where it is the sign of each row's slope, and in regression by a factor of each input of the
-    last layer. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps, and the
-    IRM that follows has a single factor and `anneal` in regression too.
+    The split maximizes IRM's penalty of the reference, summed over rows as in the authors' code: for classes by a
+    single factor of the outputs, where it is the sign of each row's slope, and in regression by a factor of each input
+    of the last layer. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps,
+    and the IRM that follows has a single factor, and `anneal`, in regression too.
     """
 
     needs = frozenset()

@@ -1,4 +1,4 @@
-"""Methods that compare environments: their losses against formulas in numpy, and what other implementations get wrong."""
+"""Methods that compare environments: their losses against formulas in numpy, and what goes wrong elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oodbench.engine.fitted import FittedModel
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import InvalidSetting
-from oodbench.kit import balanced_draw, balanced_weights, row_groups
+from oodbench.kit import balanced_draw, balanced_weights, mean_kernels, row_groups
 from oodbench_methods.anchor import Anchor
 from oodbench_methods.coral import CORAL
 from oodbench_methods.eqrm import EQRM
@@ -232,6 +232,24 @@ def test_irms_penalty_of_a_batch_is_the_mean_over_all_halves() -> None:
     assert penalty == pytest.approx(np.mean(expected))
 
 
+def test_the_kernels_of_a_sample_compare_different_rows() -> None:
+    """With each row and itself, a small environment would seem far from all others."""
+    x, y, e, w = problem(2)
+    step = step_of(MMD(), TrainingRows(x, y, "regression", 2, e), {"sample": 20}, parameters=[w])
+    few = step.rows.sample(20)
+    means = mean_kernels(few.learned, few, (0.1, 10.0))[0].detach().numpy()
+    values, environment = few.learned[0, 0].detach().numpy(), few.environment[0].numpy()
+    for a, b in itertools.product(range(3), repeat=2):
+        of = np.array(
+            [
+                sum(np.exp(-p * (values[i] - values[j]) ** 2) for p in (0.1, 10.0))
+                for i, j in itertools.product(np.flatnonzero(environment == a), np.flatnonzero(environment == b))
+                if i != j
+            ]
+        )
+        assert means[a, b] == pytest.approx(of.mean())
+
+
 @pytest.mark.parametrize("method", [CORAL, MMD, IBERM], ids=lambda method: method.__name__)
 @pytest.mark.parametrize("model", [Linear(), Mlp(width=(4,))], ids=["linear", "mlp"])
 def test_the_penalty_moves_every_model(method: type[LossMethod], model: Any) -> None:
@@ -301,7 +319,7 @@ def two_means() -> TrainingRows:
     ("method", "hparams", "constant"),
     [
         (ERM, {}, 1.0),
-        (GroupDRO, {"rate": 0.1}, 5.0),
+        (GroupDRO, {"rate": 0.001}, 5.0),
         (VREx, {"penalty": 1.0, "anneal": 0}, 5.0),
         (EQRM, {"burn_in": 0}, 5.0),
         (Reweight, {}, 5.0),
@@ -328,7 +346,7 @@ def test_rdm_and_mmd_bring_distributions_together() -> None:
 
     for method in (MMD(), RDM()):
         with_penalty, without = gap(method, penalty=10.0, anneal=0), gap(method, penalty=0.0, anneal=0)
-        assert with_penalty < 0.7 * without
+        assert with_penalty < 0.8 * without
 
 
 # ---- groups
