@@ -31,4 +31,5 @@ class MMD(LossMethod):
         kernels = mean_kernels(few.learned, few, PRECISIONS)  # [trial, environment, environment]
         own = kernels.diagonal(dim1=1, dim2=2)
         discrepancies = own.unsqueeze(1) + own.unsqueeze(2) - 2 * kernels
-        return mean_risk(rows) + hp.penalty * mean_over_pairs(discrepancies, equal_shares(few))
+        penalty: Tensor = hp.penalty * mean_over_pairs(discrepancies, equal_shares(few))
+        return mean_risk(rows) + penalty

@@ -95,7 +95,7 @@ class LossMethod(Method):
         ...
         ...     def loss(self, rows, hp):
         ...         risks = rows.risk(rows.environments)  # [trial, environment]
-        ...         return risks.mean(-1) + hp.penalty * risks.var(-1)
+        ...         return risks.mean(-1) + hp.penalty * risks.var(-1, correction=0)
     """
 
     common: ClassVar[Mapping[str, Dimension]] = {
