@@ -44,5 +44,6 @@ def quantile(risks: Tensor, shares: Tensor, alpha: Tensor) -> Tensor:
     scaled = (high - risks) / bandwidth
     density = (shares * (-(scaled.detach().square()) / 2).exp() / wide).sum(-1) / (2 * 3.141592653589793) ** 0.5
     # a Newton step from the root: it moves nothing, and has the derivative of the root
-    excess: Tensor = (shares * ndtr(scaled)).sum(-1) - alpha
-    return high.squeeze(-1) - excess / density.clamp(min=1e-12)
+    excess = (shares * ndtr(scaled)).sum(-1) - alpha
+    root: Tensor = high.squeeze(-1) - excess / density.clamp(min=1e-12)
+    return root
