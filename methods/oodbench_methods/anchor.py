@@ -27,4 +27,5 @@ class Anchor(LossMethod):
         else:
             squares = squared_means(rows.output_slopes, rows).sum(1)
         sizes = rows.weights.unsqueeze(1) @ (rows.environments > 0).to(rows.weights.dtype).mT  # [trial, 1, environment]
-        return rows.risk() + (hp.gamma - 1) * (sizes.squeeze(1) * squares).sum(-1)
+        penalty: Tensor = (hp.gamma - 1) * (sizes.squeeze(1) * squares).sum(-1)
+        return rows.risk() + penalty

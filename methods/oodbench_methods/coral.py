@@ -19,7 +19,11 @@ class CORAL(LossMethod):
         check_environments(train)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
+        from torch import cat
+
         means = rows.environments @ rows.learned.mT  # [trial, environment, unit]
         spreads = covariances(rows.learned, rows.environments)  # [trial, environment, unit, unit]
-        gaps = sum((of.unsqueeze(1) - of.unsqueeze(2)).square().mean(-1) for of in (means, spreads.flatten(2)))
-        return mean_risk(rows) + hp.penalty * mean_over_pairs(gaps, equal_shares(rows))
+        flat = cat([means / means.shape[-1] ** 0.5, spreads.flatten(2) / means.shape[-1]], -1)
+        gaps = (flat.unsqueeze(1) - flat.unsqueeze(2)).square().sum(-1)  # [trial, environment, environment]
+        penalty: Tensor = hp.penalty * mean_over_pairs(gaps, equal_shares(rows))
+        return mean_risk(rows) + penalty

@@ -19,10 +19,10 @@ MOST_ROUNDS = 100
 class EIIL(IRM):
     """Environment inference for invariant learning (Creager et al. 2021), with IRM on what it infers.
 
-    The split maximizes IRM's penalty of the reference, summed over rows as in the authors' code: for classes by a single
-    factor of the outputs, where it is the sign of each row's slope, and in regression by a factor of each input of the
-    last layer. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps, and the
-    IRM that follows has a single factor and `anneal` in regression too.
+    The split maximizes IRM's penalty of the reference, summed over rows as in the authors' code: for classes by a
+    single factor of the outputs, where it is the sign of each row's slope, and in regression by a factor of each input
+    of the last layer. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps,
+    and the IRM that follows has a single factor, and `anneal`, in regression too.
     """
 
     needs = frozenset()
@@ -55,12 +55,12 @@ def factor_slopes(reference: FittedModel, rows: TrainingRows) -> NDArray[np.floa
     import torch
 
     model, features = reference.model, rows.x.shape[1]
-    pieces = model.pieces(torch.from_numpy(reference.parameters).unsqueeze(0), features, 1)
+    pieces = model.pieces(torch.tensor(reference.parameters).unsqueeze(0), features, 1)
     columns = model.columns(torch.tensor(rows.x.T, dtype=torch.float32).unsqueeze(0))
     inputs: Tensor = model.represent(pieces, columns)[0]  # [input, row]
     parts = inputs * pieces[-1][0, : len(inputs)].unsqueeze(1)  # of the output, without a later layer's bias
-    residuals = torch.from_numpy(reference.forward(rows.x))[0].double() - torch.from_numpy(rows.y)
-    slopes: NDArray[np.float64] = (2 * residuals * parts).T.numpy()
+    residuals = reference.predict(rows.x) - rows.y
+    slopes: NDArray[np.float64] = 2 * residuals[:, None] * parts.T.double().numpy()
     return slopes
 
 

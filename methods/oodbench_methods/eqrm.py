@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from oodbench import Choice, Hparams, LossMethod, Rows, Tensor, TrainingRows, Uniform, Value
 from oodbench.kit import check_environments, equal_shares
 
-HALVINGS = 40
+HALVINGS = 24
 
 
 class EQRM(LossMethod):
@@ -45,4 +45,5 @@ def quantile(risks: Tensor, shares: Tensor, alpha: Tensor) -> Tensor:
     density = (shares * (-(scaled.detach().square()) / 2).exp() / wide).sum(-1) / (2 * 3.141592653589793) ** 0.5
     # a Newton step from the root: it moves nothing, and has the derivative of the root
     excess = (shares * ndtr(scaled)).sum(-1) - alpha
-    return high.squeeze(-1) - excess / density.clamp(min=1e-12)
+    root: Tensor = high.squeeze(-1) - excess / density.clamp(min=1e-12)
+    return root

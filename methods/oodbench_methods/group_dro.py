@@ -23,5 +23,6 @@ class GroupDRO(LossMethod):
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         risks = rows.risk(rows.environments)  # [trial, environment]
-        rows.state.log_q = (rows.state.log_q + hp.rate.unsqueeze(-1) * risks.detach()).log_softmax(-1)
-        return (rows.state.log_q.exp() * risks).sum(-1)
+        log_q: Tensor = (rows.state.log_q + hp.rate.unsqueeze(-1) * risks.detach()).log_softmax(-1)
+        rows.state.log_q = log_q
+        return (log_q.exp() * risks).sum(-1)

@@ -19,8 +19,8 @@ class HRM(LossMethod):
     Differs from the authors' code: the clusters' mechanisms are least squares in closed form on the features as far
     as their gates are closed, not a weighted lasso; the gates continue from one round to the next rather than start
     again, and no steps without gates come first; the gated model itself predicts, not a least squares on the features
-    above a threshold; the clusters' gradients depend on the gates, where theirs stop that derivative; and the sparsity is
-    the sum of the gates, where theirs is the squared distance of the expected number of open gates from a given one.
+    above a threshold; the clusters' gradients depend on the gates, where theirs stop that derivative; and the sparsity
+    is the sum of the gates, where theirs is the squared distance of the expected number of open ones from a given one.
     """
 
     gate_noise = 0.1

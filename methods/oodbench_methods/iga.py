@@ -23,4 +23,5 @@ class IGA(LossMethod):
         gradients = rows.gradients(risks, differentiable=True)  # [trial, environment, parameter]
         gaps = gradients - (shares.unsqueeze(-1) * gradients).sum(1, keepdim=True)
         spread = ((shares > 0) * gaps.square().sum(-1)).sum(-1)
-        return (shares * risks).sum(-1) + hp.penalty * spread
+        penalty: Tensor = hp.penalty * spread
+        return (shares * risks).sum(-1) + penalty

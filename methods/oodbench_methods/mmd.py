@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Hparams, Integer, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
-from oodbench.kit import check_environments, equal_shares, gaussian_kernel, mean_over_pairs, mean_risk
+from oodbench.kit import check_environments, equal_shares, mean_kernels, mean_over_pairs, mean_risk
 
 PRECISIONS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 
@@ -28,8 +28,8 @@ class MMD(LossMethod):
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         few = rows.sample(hp.sample)
-        kernel = gaussian_kernel(few.learned, PRECISIONS)
-        products = few.environments @ kernel @ few.environments.mT  # [trial, environment, environment]
-        own = products.diagonal(dim1=1, dim2=2)
-        discrepancies = own.unsqueeze(1) + own.unsqueeze(2) - 2 * products
-        return mean_risk(rows) + hp.penalty * mean_over_pairs(discrepancies, equal_shares(few))
+        kernels = mean_kernels(few.learned, few, PRECISIONS)  # [trial, environment, environment]
+        own = kernels.diagonal(dim1=1, dim2=2)
+        discrepancies = own.unsqueeze(1) + own.unsqueeze(2) - 2 * kernels
+        penalty: Tensor = hp.penalty * mean_over_pairs(discrepancies, equal_shares(few))
+        return mean_risk(rows) + penalty

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Choice, Hparams, Integer, LossMethod, Rows, Tensor, TrainingRows, Uniform, Value
-from oodbench.kit import annealed, check_environments, equal_shares, gaussian_kernel, variances
+from oodbench.kit import annealed, check_environments, equal_shares, mean_kernels, variances
 
 PRECISIONS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 
@@ -29,21 +29,16 @@ class RDM(LossMethod):
         check_environments(train)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        few = rows.sample(hp.sample)
+        from torch import stack
+        from torch.nn.functional import one_hot
+
+        few, shares = rows.sample(hp.sample), equal_shares(rows)
         risks = rows.risk(rows.environments)  # [trial, environment]
         worst = risks.detach().where(equal_shares(few) > 0, -1.0).argmax(-1)
-        of_few, of_all = compared(few, worst), compared(rows, worst)  # [trial, 2, row]
-        gap = (of_few[:, :1] - of_few[:, 1:]).mT  # [trial, row, 1]
-        discrepancy = (gap.mT @ gaussian_kernel(few.losses.unsqueeze(1), PRECISIONS) @ gap).flatten()
-        spread = variances(rows.losses.unsqueeze(1), of_all).sum((1, 2))
+        worst = one_hot(worst, risks.shape[1]).to(risks.dtype)
+        gap = (worst - equal_shares(few)).unsqueeze(-1)  # [trial, environment, 1]
+        discrepancy = (gap.mT @ mean_kernels(few.losses.unsqueeze(1), few, PRECISIONS) @ gap).flatten()
+        compared = stack([worst, shares], 1) @ rows.environments  # [trial, 2, row]
+        spread = variances(rows.losses.unsqueeze(1), compared).sum((1, 2))
         penalty, variance = (annealed(weight, hp.anneal, rows.step, 0.0) for weight in (hp.penalty, hp.variance))
-        return (equal_shares(rows) * risks).sum(-1) + penalty * discrepancy + variance * spread
-
-
-def compared(rows: Rows, worst: Tensor) -> Tensor:
-    """The worst environment, and all of them together: weights [trial, 2, row]."""
-    from torch import stack
-
-    everyone = (equal_shares(rows).unsqueeze(1) @ rows.environments).squeeze(1)
-    chosen = rows.environments.gather(1, worst.view(-1, 1, 1).expand(-1, 1, everyone.shape[1])).squeeze(1)
-    return stack([chosen, everyone], 1)
+        return (shares * risks).sum(-1) + penalty * discrepancy + variance * spread

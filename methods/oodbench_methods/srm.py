@@ -43,8 +43,8 @@ class SRM(LossMethod):
     works for linear models and is unstable for MLPs. `noise=scales` divides the explorer's squared errors by the
     paper's noise scales, which finds less of the minority; `none` is the authors' code.
     Differs from the authors' code: the explorer's two mechanisms are linear in what the last layer sees and fitted
-    exactly, where theirs are MLPs trained for 300 steps; and the stable learner trains on, where theirs returns early, as
-    it is, if the two mechanisms' losses differ by less than 0.8 on the sub-population.
+    exactly, where theirs are MLPs trained for 300 steps; and the stable learner trains on, where theirs returns early,
+    as it is, if the two mechanisms' losses differ by less than 0.8 on the sub-population.
     """
 
     uses = frozenset({"alpha0"})

@@ -16,6 +16,7 @@ class State:
         >>> rows.state.q = normalize(rows.state.q * (hp.step.unsqueeze(-1) * risks).exp())
     """
 
+    _method: str
     _tensors: dict[str, Tensor]
 
     def __init__(self, method: str, tensors: Mapping[str, Any], trials: int) -> None:

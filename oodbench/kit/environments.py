@@ -95,6 +95,22 @@ def mean_over_pairs(gaps: Tensor, shares: Tensor) -> Tensor:
     return (gaps * pairs).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=SMALLEST)
 
 
+def mean_kernels(values: Tensor, rows: Rows, precisions: tuple[float, ...]) -> Tensor:
+    """The mean of sum exp(-precision |a - b|^2) for a row each of two environments: [trial, environment, environment].
+
+    values [trial, unit, row]. Of one environment and a part of the training rows, the mean is over different rows: with
+    a row and itself it would be too large, and small environments would seem far from all others.
+    """
+    weights = rows.environments
+    kernel = gaussian_kernel(values, precisions)
+    means = weights @ kernel @ weights.mT
+    if not rows.is_part:
+        return means
+    own, squares = means.diagonal(dim1=1, dim2=2), weights.square().sum(-1)
+    different = (own - len(precisions) * squares) / _free(weights)
+    return means + (different - own).where(1 - squares > SMALLEST, 0.0).diag_embed()
+
+
 def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
     """sum of exp(-precision |a - b|^2) of all pairs of rows of values [trial, unit, row]: [trial, row, row]."""
     centred = values - values.mean(-1, keepdim=True)

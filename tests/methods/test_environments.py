@@ -1,4 +1,4 @@
-"""Methods that compare environments: their losses against formulas in numpy, and what other implementations get wrong."""
+"""Methods that compare environments: their losses against formulas in numpy, and what goes wrong elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oodbench.engine.fitted import FittedModel
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import InvalidSetting
-from oodbench.kit import balanced_draw, balanced_weights, row_groups
+from oodbench.kit import balanced_draw, balanced_weights, mean_kernels, row_groups
 from oodbench_methods.anchor import Anchor
 from oodbench_methods.coral import CORAL
 from oodbench_methods.eqrm import EQRM
@@ -36,6 +36,7 @@ from oodbench_methods.vrex import VREx
 from step import step_of
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 COMPARING = (GroupDRO, VREx, IRM, IGA, IBERM, IBIRM, CORAL, MMD, EQRM, RDM, Anchor)
 
 
@@ -47,51 +48,51 @@ def test_conforms(method: type[Method]) -> None:
 # ---- formulas of a linear model without a constant, its parameters w; x, y and environments e
 
 
-def parts(x: Array, y: Array, e: Array) -> list[tuple[Array, Array]]:
+def parts(x: Array, y: Array, e: Labels) -> list[tuple[Array, Array]]:
     return [(x[e == k], y[e == k]) for k in np.unique(e)]
 
 
-def risks(w: Array, x: Array, y: Array, e: Array) -> Array:
+def risks(w: Array, x: Array, y: Array, e: Labels) -> Array:
     return np.array([np.mean((a @ w - b) ** 2) for a, b in parts(x, y, e)])
 
 
-def group_dro(w: Array, x: Array, y: Array, e: Array, q: Array | None = None) -> float:
+def group_dro(w: Array, x: Array, y: Array, e: Labels, q: Array | None = None) -> float:
     """q comes from the risks, and does not take part in the derivative."""
     of = risks(w, x, y, e)
     raised = np.exp(0.5 * of) if q is None else q
     return float(raised / raised.sum() @ of)
 
 
-def vrex(w: Array, x: Array, y: Array, e: Array) -> float:
+def vrex(w: Array, x: Array, y: Array, e: Labels) -> float:
     return float(risks(w, x, y, e).mean() + 7 * risks(w, x, y, e).var())
 
 
-def slopes(w: Array, x: Array, y: Array, e: Array) -> Array:
+def slopes(w: Array, x: Array, y: Array, e: Labels) -> Array:
     return np.array([np.mean(2 * (a @ w - b) * (a @ w)) for a, b in parts(x, y, e)])
 
 
-def irm(w: Array, x: Array, y: Array, e: Array) -> float:
+def irm(w: Array, x: Array, y: Array, e: Labels) -> float:
     return float(risks(w, x, y, e).mean() + 7 * np.mean(slopes(w, x, y, e) ** 2))
 
 
-def irm_pooled(w: Array, x: Array, y: Array, e: Array) -> float:
+def irm_pooled(w: Array, x: Array, y: Array, e: Labels) -> float:
     return float(np.mean((x @ w - y) ** 2) + 7 * np.mean(slopes(w, x, y, e) ** 2))
 
 
-def iga(w: Array, x: Array, y: Array, e: Array) -> float:
+def iga(w: Array, x: Array, y: Array, e: Labels) -> float:
     gradients = np.array([2 * a.T @ (a @ w - b) / len(b) for a, b in parts(x, y, e)])
     return float(risks(w, x, y, e).mean() + 7 * np.square(gradients - gradients.mean(0)).sum())
 
 
-def ib_erm(w: Array, x: Array, y: Array, e: Array) -> float:
+def ib_erm(w: Array, x: Array, y: Array, e: Labels) -> float:
     return float(risks(w, x, y, e).mean() + 3 * np.mean([np.var(a @ w, ddof=1) for a, _ in parts(x, y, e)]))
 
 
-def ib_irm(w: Array, x: Array, y: Array, e: Array) -> float:
+def ib_irm(w: Array, x: Array, y: Array, e: Labels) -> float:
     return ib_erm(w, x, y, e) + irm(w, x, y, e) - float(risks(w, x, y, e).mean())
 
 
-def coral(w: Array, x: Array, y: Array, e: Array) -> float:
+def coral(w: Array, x: Array, y: Array, e: Labels) -> float:
     of = [(np.mean(a @ w), np.var(a @ w, ddof=1)) for a, _ in parts(x, y, e)]
     gaps = [(p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2 for p, q in itertools.combinations(of, 2)]
     return float(risks(w, x, y, e).mean() + 7 * np.mean(gaps))
@@ -104,26 +105,26 @@ def discrepancy(p: Array, q: Array, lowest: int) -> float:
     return mean_kernel(p, p) + mean_kernel(q, q) - 2 * mean_kernel(p, q)
 
 
-def mmd(w: Array, x: Array, y: Array, e: Array) -> float:
+def mmd(w: Array, x: Array, y: Array, e: Labels) -> float:
     of = [a @ w for a, _ in parts(x, y, e)]
     gaps = [discrepancy(p, q, -3) for p, q in itertools.combinations(of, 2)]
     return float(risks(w, x, y, e).mean() + 7 * np.mean(gaps))
 
 
-def eqrm(w: Array, x: Array, y: Array, e: Array) -> float:
+def eqrm(w: Array, x: Array, y: Array, e: Labels) -> float:
     of = risks(w, x, y, e)
     width = 1.06 * of.std(ddof=1) * len(of) ** -0.2
     return float(brentq(lambda t: norm.cdf((t - of) / width).mean() - 0.9, of.min() - 9 * width, of.max() + 9 * width))
 
 
-def rdm(w: Array, x: Array, y: Array, e: Array) -> float:
+def rdm(w: Array, x: Array, y: Array, e: Labels) -> float:
     of = [(a @ w - b) ** 2 for a, b in parts(x, y, e)]  # environments of one size, as in the authors' batches
     worst, everyone = max(of, key=np.mean), np.concatenate(of)
     spread = np.var(worst, ddof=1) + np.var(everyone, ddof=1)
     return float(risks(w, x, y, e).mean() + 7 * discrepancy(worst, everyone, -4) + 3 * spread)
 
 
-def anchor(w: Array, x: Array, y: Array, e: Array) -> float:
+def anchor(w: Array, x: Array, y: Array, e: Labels) -> float:
     """|r|^2 + (gamma - 1) |P r|^2 with the projection on the environments' indicators."""
     r, a = x @ w - y, (e[:, None] == np.unique(e)).astype(float)
     projected = a @ np.linalg.solve(a.T @ a, a.T @ r)
@@ -144,7 +145,7 @@ PLAIN: dict[Any, tuple[Callable[..., float], dict[str, Any]]] = {
 }
 
 
-def problem(seed: int, equal: bool = False) -> tuple[Array, Array, NDArray[np.int64], Array]:
+def problem(seed: int, equal: bool = False) -> tuple[Array, Array, Labels, Array]:
     """Rows of three environments and the parameters of a model; in single precision, as the engine takes them."""
     rng = np.random.default_rng(seed)
     e = np.repeat([0, 1, 2], [12, 12, 12] if equal else [8, 17, 11])
@@ -232,6 +233,24 @@ def test_irms_penalty_of_a_batch_is_the_mean_over_all_halves() -> None:
     assert penalty == pytest.approx(np.mean(expected))
 
 
+def test_the_kernels_of_a_sample_compare_different_rows() -> None:
+    """With each row and itself, a small environment would seem far from all others."""
+    x, y, e, w = problem(2)
+    step = step_of(MMD(), TrainingRows(x, y, "regression", 2, e), {"sample": 20}, parameters=[w])
+    few = step.rows.sample(20)
+    means = mean_kernels(few.learned, few, (0.1, 10.0))[0].detach().numpy()
+    values, environment = few.learned[0, 0].detach().numpy(), few.environment[0].numpy()
+    for a, b in itertools.product(range(3), repeat=2):
+        of = np.array(
+            [
+                sum(np.exp(-p * (values[i] - values[j]) ** 2) for p in (0.1, 10.0))
+                for i, j in itertools.product(np.flatnonzero(environment == a), np.flatnonzero(environment == b))
+                if i != j
+            ]
+        )
+        assert means[a, b] == pytest.approx(of.mean())
+
+
 @pytest.mark.parametrize("method", [CORAL, MMD, IBERM], ids=lambda method: method.__name__)
 @pytest.mark.parametrize("model", [Linear(), Mlp(width=(4,))], ids=["linear", "mlp"])
 def test_the_penalty_moves_every_model(method: type[LossMethod], model: Any) -> None:
@@ -301,7 +320,7 @@ def two_means() -> TrainingRows:
     ("method", "hparams", "constant"),
     [
         (ERM, {}, 1.0),
-        (GroupDRO, {"rate": 0.1}, 5.0),
+        (GroupDRO, {"rate": 0.001}, 5.0),
         (VREx, {"penalty": 1.0, "anneal": 0}, 5.0),
         (EQRM, {"burn_in": 0}, 5.0),
         (Reweight, {}, 5.0),
@@ -317,18 +336,18 @@ def test_the_best_constant(method: type[Method], hparams: dict[str, Any], consta
 
 def test_rdm_and_mmd_bring_distributions_together() -> None:
     rows = shifted_rows()
-    moved = TrainingRows(
-        rows.x + [[0, 2.0]] * (rows.environment == 2)[:, None], rows.y, "regression", 2, rows.environment
-    )
+    environment = np.repeat([0, 1, 2], [300, 200, 100])
+    shift = np.outer(environment == 2, [0.0, 2.0])
+    moved = TrainingRows(rows.x + shift, rows.y, "regression", 2, environment)
 
     def gap(method: LossMethod, **hparams: Any) -> float:
         values = fit(method, moved, 300, **hparams).predict(moved.x)
         of = (values - moved.y) ** 2 if isinstance(method, RDM) else values
-        return discrepancy(of[moved.environment == 2], of[moved.environment == 0], -3)
+        return discrepancy(of[environment == 2], of[environment == 0], -3)
 
     for method in (MMD(), RDM()):
         with_penalty, without = gap(method, penalty=10.0, anneal=0), gap(method, penalty=0.0, anneal=0)
-        assert with_penalty < 0.7 * without
+        assert with_penalty < 0.8 * without
 
 
 # ---- groups
@@ -344,7 +363,8 @@ def test_groups_are_balanced() -> None:
         assert np.ptp(np.bincount(groups, weights)) < 1e-12
         assert set(np.bincount(groups, draw)) == {float(np.bincount(groups).min())}
         assert set(draw) <= {0.0, 1.0}
-    assert not np.array_equal(*(balanced_draw(np.repeat([0, 1], [50, 5]), entropy) for entropy in (1, 2)))
+    uneven = np.repeat([0, 1], [50, 5])
+    assert not np.array_equal(balanced_draw(uneven, 1), balanced_draw(uneven, 2))
 
 
 @pytest.mark.parametrize("method", [Reweight, Subsample])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from oodbench.engine.fitted import FittedModel
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench.kit import fit_references
-from oodbench_methods.eiil import EIIL, infer_environments
+from oodbench_methods.eiil import EIIL, factor_slopes, infer_environments
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
 from oodbench_methods.srm import OBJECTIVES, SRM
@@ -69,31 +70,76 @@ def test_srm_drops_it_without_labels() -> None:
 
 def test_irms_penalty_waits() -> None:
     rows = spurious_rows(labelled=True)
-    never = train(IRM(), rows, anneal=100_000, penalty=100.0)
-    np.testing.assert_allclose(never.parameters, train(ERM(), rows).parameters, atol=1e-3)
+    never, light = (train(IRM(), rows, anneal=anneal, penalty=p) for anneal, p in ((100_000, 100.0), (0, 1.0)))
+    np.testing.assert_allclose(never.parameters, light.parameters, atol=1e-6)
 
 
-def test_eiils_split_by_sign_is_what_gradient_ascent_finds() -> None:
-    """Soft assignments by 3,000 steps of Adam on the squared slopes of both environments, summed over rows."""
-    rows = spurious_rows()
-    trainer = Trainer(Setup(Linear(intercept=False), Recipe(steps=1500)))
-    reference = fit_references(ERM(), {0: rows}, [Trial(0, {}, 0, 1)], trainer)[0]
-    by_sign = infer_environments(reference, rows)
-    outputs, y = torch.tensor(reference.predict(rows.x)), torch.tensor(rows.y)
-    slopes = 2 * (outputs - y) * outputs
-    logits = torch.zeros(len(rows), dtype=torch.float64)
-    logits += 0.01 * torch.randn(len(rows), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+def by_gradient(slopes: np.ndarray) -> np.ndarray:
+    """Soft assignments of slopes [row, k] by Adam on the squared slopes of both environments, summed over rows."""
+    of_rows = torch.tensor(slopes, dtype=torch.float64)
+    logits = 0.01 * torch.randn(len(slopes), 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     logits.requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=0.05)
-    for _ in range(3000):
+    for _ in range(1500):
         optimizer.zero_grad()
         share = logits.sigmoid()
-        gain = (share * slopes).mean().square() + ((1 - share) * slopes).mean().square()
+        gain = (share * of_rows).mean(0).square().sum() + ((1 - share) * of_rows).mean(0).square().sum()
         (-gain).backward()
         optimizer.step()
-    by_gradient = (logits.detach() > 0).numpy()
-    agree = np.mean(by_gradient == by_sign.astype(bool))
-    assert max(agree, 1 - agree) > 0.99
+    return (logits.detach()[:, 0] > 0).numpy()
+
+
+def agreement(one: np.ndarray, other: np.ndarray) -> float:
+    agree = np.mean(one.astype(bool) == other.astype(bool))
+    return float(max(agree, 1 - agree))
+
+
+def reference_of(rows: TrainingRows) -> FittedModel:
+    trainer = Trainer(Setup(Linear(intercept=False), Recipe(steps=1000)))
+    return fit_references(ERM(), {0: rows}, [Trial(0, {}, 0, 1)], trainer)[0]
+
+
+def test_eiils_split_is_what_gradient_ascent_finds() -> None:
+    rows = spurious_rows()
+    reference = reference_of(rows)
+    labels = TrainingRows(rows.x, (rows.y > 0).astype(np.int64), "classification", 2)
+    classifier = reference_of(labels)
+    outputs, y = torch.tensor(classifier.forward(labels.x))[None], torch.tensor(labels.y)[None]
+    of_classes = classifier.recipe.row_slopes(outputs, y)[0].numpy()[:, None]
+    by_factor = 2 * (reference.predict(rows.x) - rows.y)[:, None] * rows.x * reference.parameters
+    for found, slopes in (
+        (infer_environments(reference, rows), by_factor),
+        (infer_environments(classifier, labels), of_classes),
+    ):
+        assert agreement(found, by_gradient(slopes)) > 0.99
+
+
+def test_eiils_split_of_a_regression_by_inputs_isolates_the_minority_better() -> None:
+    """Than the split by a single factor of the outputs, whose sign it is."""
+    rows = spurious_rows(labelled=True)
+    reference = reference_of(rows)
+    outputs, minority = reference.predict(rows.x), rows.environment == 1
+    by_output = (outputs - rows.y) * outputs > 0
+    by_inputs = infer_environments(reference, rows).astype(bool)
+    apart = [abs(side[minority].mean() - side[~minority].mean()) for side in (by_inputs, by_output)]
+    assert apart[0] > 1.4 * apart[1]
+    assert 0.85 < agreement(by_inputs, by_output) < 0.95
+
+
+@pytest.mark.parametrize("model", [Linear(), Mlp(width=(4, 3))], ids=["linear", "mlp"])
+def test_eiils_slopes_by_inputs_are_derivatives(model: Any) -> None:
+    rows = spurious_rows()
+    few = TrainingRows(rows.x[:5], rows.y[:5], "regression", 2)
+    reference = train(ERM(), few, Setup(model, Recipe(steps=5)))
+    slopes = factor_slopes(reference, few)
+    end = len(reference.parameters) - (0 if isinstance(model, Linear) else 1)
+    for place in range(slopes.shape[1]):
+        losses = []
+        for factor in (1.01, 0.99):
+            parameters = reference.parameters.copy()
+            parameters[end - slopes.shape[1] + place] *= factor
+            losses.append(replace(reference, parameters=parameters).losses(few.x, few.y))
+        np.testing.assert_allclose(slopes[:, place], (losses[0] - losses[1]) / 0.02, rtol=1e-2, atol=1e-4)
 
 
 def objective_of(name: str, w: np.ndarray, x: np.ndarray, y: np.ndarray, q: np.ndarray, penalty: float) -> float:
@@ -121,6 +167,21 @@ def test_srms_objectives_and_their_gradients(name: str) -> None:
     for i, small in enumerate(1e-6 * np.eye(3)):
         up, down = (objective_of(name, w + sign * small, x, y, q, 0.7) for sign in (1, -1))
         assert np.isclose(gradient[0, i].item(), (up - down) / 2e-6, rtol=1e-5)
+
+
+def test_srms_released_penalty_leaves_the_biases_out() -> None:
+    """It is the mean over the 20 x 10 weights of the authors' first layer, not over its biases too."""
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(30, 10)).astype(np.float32), rng.normal(size=30).astype(np.float32)
+    q = np.where(np.arange(30) < 6, 1 / 6, 0.0)
+    rows = TrainingRows(x.astype(float), y.astype(float), "regression", 2)
+    step = step_of(SRM(), rows, {"penalty": 10.0}, model=Mlp(width=(20, 10)), explored=[q])
+    gap = step.rows.gradient(step.rows.risk() - step.rows.risk(step.rows.explored), of=step.rows.first_layer)
+    risk = (step.rows.risk() + step.rows.risk(step.rows.explored)) / 2
+    weights = gap[0, :, :10]
+    assert weights.numel() == 200
+    assert gap.numel() == 220
+    assert step.loss().item() == pytest.approx((risk + 10 * weights.square().mean()).item(), rel=1e-9)
 
 
 def test_srm_explores_on_schedule() -> None:

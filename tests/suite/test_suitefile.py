@@ -201,6 +201,8 @@ def test_the_suite_of_the_paper(mode: str) -> None:
     most = {(part.board.name, part.method): part.spec.budget.trials for part in found}
     assert most["table1", "irm"] == (20 if mode == "fair" else 8)
     assert most["table1", "erm"] == (20 if mode == "fair" else 1)
+    risks = {part.spec.fixed.get("risk") for part in found if part.method in ("irm", "eiil")}
+    assert risks == ({None} if mode == "fair" else {"pooled"})  # the form behind the published figures
 
 
 def test_suites_are_listed_and_shown(cli: Cli, suite_file: Path) -> None:

@@ -16,4 +16,4 @@ class VREx(LossMethod):
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         risks = rows.risk(rows.environments)  # [trial, environment]
-        return risks.mean(-1) + hp.penalty * risks.var(-1)
+        return risks.mean(-1) + hp.penalty * risks.var(-1, correction=0)
