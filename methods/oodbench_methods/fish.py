@@ -1,4 +1,4 @@
-"""Gradient matching between environments: steps in one environment after the other, and a share of the way they lead."""
+"""Gradient matching: steps in one environment after the other, and then a share of the way they lead."""
 
 from __future__ import annotations
 
