@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from formulas import Array, cross_entropies, fitted, random_rows, slope
 
+from formulas import Array, cross_entropies, fitted, random_rows, slope
 from oodbench import Linear, Method, Mlp, Recipe, Setup, TrainingRows, check_method
 from oodbench.kit import draw_partners
 from oodbench_methods.erm import ERM

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from formulas import Array, fitted, slope
 from scipy.stats import f, ttest_ind
 
+from formulas import Array, fitted, slope
 from oodbench import Linear, Method, Recipe, Setup, Trainer, TrainingRows, Trial, check_method
 from oodbench.errors import InvalidSetting
 from oodbench.kit import decorrelating_weights, independence_weights, invariant_columns
@@ -52,14 +52,14 @@ def effective(weights: Array) -> float:
 def test_dwr_decorrelates_the_columns() -> None:
     x = correlated()
     trainer = Trainer(SETUP)
-    weights = decorrelating_weights(x, 1, 1e-3, 200, trainer)
+    weights = decorrelating_weights(x, 1, 1e-3, 100, trainer)
     assert correlation(x, np.ones(len(x))) > 0.4
     assert abs(correlation(x, weights)) < 0.05
     assert np.isclose(weights.mean(), 1)
     assert weights.min() >= 0
     assert effective(weights) > 0.5
-    assert trainer.gradient_steps == 200
-    both = decorrelating_weights(x, 2, 1e-3, 200, trainer)
+    assert trainer.gradient_steps == 100
+    both = decorrelating_weights(x, 2, 1e-3, 100, trainer)
     squares = np.column_stack([x[:, 0] ** 2, x[:, 1] ** 2])
     assert abs(correlation(squares, both)) < abs(correlation(squares, weights))
 
@@ -95,7 +95,7 @@ def test_srdo_makes_the_columns_less_dependent() -> None:
     (weights,) = independence_weights(ERM(), {0: rows}, 3, trainer).values()
     assert abs(correlation(x, weights)) < 0.6 * correlation(x, np.ones(len(x)))
     assert np.isclose(weights.mean(), 1)
-    assert trainer.gradient_steps == 3 * 300
+    assert trainer.gradient_steps == 3 * 150
     independent = np.random.default_rng(0).normal(size=(1000, 3))
     (flat,) = independence_weights(ERM(), {0: replace(rows, x=independent)}, 3, trainer).values()
     assert effective(flat) > 0.7 > effective(weights)
