@@ -78,5 +78,4 @@ def invariance_p_value(squares: Array, sizes: NDArray[np.int64], columns: tuple[
 
 def least_squares(x: Array, y: Array) -> Array:
     """Coefficients, the constant last."""
-    coefficients: Array = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y)[0]
-    return coefficients
+    return np.asarray(np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y)[0], np.float64)

@@ -88,7 +88,7 @@ def _density_ratios(
         held_out = fold == number
         rows, permuted = classifier.outputs(scaled[held_out]).T
         ratios[held_out] = np.exp(np.clip(permuted - rows, -np.log(RATIO), np.log(RATIO)))
-    return ratios / ratios.mean()
+    return np.asarray(ratios / ratios.mean())
 
 
 def _rows_and_permuted(x: NDArray[np.float64], rng: np.random.Generator) -> TrainingRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ def test_a_reversed_gradient_leaves_the_values_alone() -> None:
 def test_dann_turns_the_model_against_the_discriminator(hidden: bool) -> None:
     """w -= d(R - penalty D), discriminator -= penalty dD: one step of the authors' algorithm."""
     rows = random_rows(2)
-    assert rows.environment is not None
+    environment = rows.environment
+    assert environment is not None
     rng = np.random.default_rng(5)
     size, units = (4 * 4 + 5, 4) if hidden else (3, 1)
     w, v = rng.normal(size=size), rng.normal(size=6 * (units + 1) + 3 * 7)
@@ -56,7 +58,7 @@ def test_dann_turns_the_model_against_the_discriminator(hidden: bool) -> None:
     step = step_of(DANN(), rows, {"penalty": 0.7, "width": 6}, parameters=[np.concatenate([w, v])], model=model)
     everyone = np.zeros(len(rows))
     for e in range(3):
-        everyone[rows.environment == e] = 1 / 3 / np.sum(rows.environment == e)
+        everyone[environment == e] = 1 / 3 / np.sum(environment == e)
 
     def learned(w: Array) -> tuple[Array, Array]:
         if not hidden:
@@ -71,7 +73,7 @@ def test_dann_turns_the_model_against_the_discriminator(hidden: bool) -> None:
         first, second = v[: 6 * (units + 1)].reshape(6, units + 1), v[6 * (units + 1) :]
         inside = np.maximum(first @ np.vstack([learned(w)[1], np.ones(len(rows))]), 0)
         guesses = second[:18].reshape(3, 6) @ inside + second[18:, None]
-        return float(everyone @ cross_entropies(guesses, rows.environment))
+        return float(everyone @ cross_entropies(guesses, environment))
 
     assert np.isclose(step.loss().item(), risk(w) + 0.7 * surprise(w, v), rtol=1e-6)
     of_model = slope(risk, w) - 0.7 * slope(lambda w: surprise(w, v), w)
@@ -87,7 +89,7 @@ def test_dann_hides_the_environment() -> None:
     x = np.column_stack([rng.normal(size=400), environment - 0.5 + 0.1 * rng.normal(size=400)])
     rows = TrainingRows(x, x[:, 0] + environment + 0.3 * rng.normal(size=400), "regression", 2, environment)
 
-    def gap(method: LossMethod, **hparams: float) -> float:
+    def gap(method: LossMethod, **hparams: Any) -> float:
         said = fitted(method, rows, **hparams).predict(x)
         return abs(float(said[environment == 0].mean() - said[environment == 1].mean()))
 

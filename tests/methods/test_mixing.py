@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -100,7 +102,7 @@ def test_lisa_unlearns_what_the_environments_disagree_on() -> None:
     x = np.column_stack([sign + rng.normal(size=600), np.where(environment, -1, 1) * sign + rng.normal(size=600)])
     rows = TrainingRows(x, y, "classification", 2, environment)
 
-    def share(method: Method, **hparams: float) -> float:
+    def share(method: Method, **hparams: Any) -> float:
         first, second = fitted(
             method, rows, Setup(Linear(intercept=False), Recipe(steps=300)), **hparams
         ).parameters.reshape(2, 2)
