@@ -31,5 +31,5 @@ class MarginalDro(LossMethod):
         share = hp.alpha0.square()  # sqrt(mean (.)+^2) / alpha0 + eta is the worst mean where n sum w^2 <= 1 / alpha0^2
         flows = smoothing_flows(some.losses, costs, share, hp.flow_steps)
         left = some.losses - net_flow(flows)
-        worst: Tensor = (worst_chi_square(left, share) * left).sum(-1)
-        return worst + (costs * flows).sum((1, 2))
+        objective: Tensor = (worst_chi_square(left, share) * left).sum(-1) + (costs * flows).sum((1, 2))
+        return objective

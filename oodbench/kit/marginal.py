@@ -17,8 +17,8 @@ def smoothing_flows(losses: Tensor, costs: Tensor, share: Tensor, steps: int) ->
     """Flows b >= 0 [trial, row, row] of loss between rows that make the worst case smaller than their costs.
 
     A flow b_ij takes loss from row i to row j, at costs [trial, row, row]; what is left is judged by `worst_chi_square`
-    with share [trial]. From b = 0, so many projected gradient steps of falling length. The best point on the way counts,
-    so that the worst case is not larger than without flows, nor smaller than with the best ones.
+    with share [trial]. From b = 0, so many projected gradient steps of falling length. The best point on the way
+    counts, so that the worst case is not larger than without flows, nor smaller than with the best ones.
     """
     losses = losses.detach()
     flows = best = costs.new_zeros(costs.shape)

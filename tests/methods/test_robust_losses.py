@@ -246,3 +246,9 @@ def test_a_large_wasserstein_ball_leaves_no_coefficients() -> None:
     setup = Setup(Linear(), Recipe(steps=600))
     assert np.abs(fitted(WassersteinDro(), rows, setup, radius=1.0).parameters[:2]).max() < 0.02
     assert np.abs(fitted(WassersteinDro(), rows, setup, radius=1e-3).parameters[0] - 0.2) < 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_linear_models_in_minibatches(method: type[LossMethod]) -> None:
+    rows = random_rows(0, size=64, classes=2, labelled=False)
+    assert np.isfinite(fitted(method(), rows, Setup(Linear(), Recipe(steps=10, batch=16))).parameters).all()
