@@ -136,10 +136,11 @@ def test_fishr_matches_moving_averages_of_variances() -> None:
     w, before = np.array([0.5, -1.0, 0.2]), np.array([0.1, 0.3, -0.4])
     hparams = {"penalty": 20.0, "ema": 0.9, "burn_in": 0.0}
     step = step_of(Fishr(), rows, hparams, parameters=[before])
-    step.loss()  # the first step: what it saw is remembered
-    step = replace(step, rows=step.rows.at(torch.tensor(w[None], requires_grad=True)))
-    remembered = last_layer_variance(before, rows)
+    middle = np.array([-1.0, 0.7, 0.9])
+    step.at(torch.tensor(middle[None], requires_grad=True)).loss()  # what it saw is remembered
+    step = step.at(torch.tensor(w[None], requires_grad=True))
     ema = float(np.float32(0.9))
+    remembered = ema * last_layer_variance(before, rows) + (1 - ema) * last_layer_variance(middle, rows)
 
     def plainly(w: Array) -> float:
         variances = ema * remembered + (1 - ema) * last_layer_variance(w, rows)
