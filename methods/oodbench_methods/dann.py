@@ -43,4 +43,5 @@ class DANN(LossMethod):
         guesses = rows.network("discriminator", reverse_gradient(rows.learned))  # [trial, environment, row]
         surprise = -guesses.log_softmax(1).gather(1, rows.environment.unsqueeze(1)).squeeze(1)
         everyone = rows.environments.mean(1)
-        return rows.risk(everyone) + hp.penalty * (surprise * everyone).sum(-1)
+        penalty: Tensor = hp.penalty * (surprise * everyone).sum(-1)
+        return rows.risk(everyone) + penalty

@@ -20,7 +20,7 @@ class DWR(ERM):
     space = {
         "order": Choice(1, 2),
         "spread": LogUniform(1e-6, 1e3, default=1e-3, searched=False),
-        "weight_steps": Integer(1, 100_000, default=200, searched=False),
+        "weight_steps": Integer(1, 100_000, default=100, searched=False),
     }
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:

@@ -1,4 +1,4 @@
-"""Gradient matching between environments: steps in one environment after the other, and a share of the way they lead."""
+"""Gradient matching: steps in one environment after the other, and then a share of the way they lead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Fish(LossMethod):
         for weights in in_random_order(rows).unbind(1):
             here = rows.at(inner.requires_grad_())
             inner = (inner - rate * here.descent(here.risk(weights), "Fish.direction")).detach()
-        return hp.meta_step.unsqueeze(-1) * (rows.parameters.detach() - inner)
+        direction: Tensor = hp.meta_step.unsqueeze(-1) * (rows.parameters.detach() - inner)
+        return direction
 
 
 def in_random_order(rows: Rows) -> Tensor:

@@ -33,5 +33,5 @@ class Fishr(LossMethod):
         variances = memory * rows.state.variances + (1 - memory) * last_layer_variances(rows, rows.environments)
         rows.state.variances = variances
         gaps = (variances - variances.mean(1, keepdim=True)).square().sum(-1).mean(-1)
-        penalty: Tensor = hp.penalty * (hp.burn_in * rows.recipe.steps <= rows.step)
-        return rows.risk(rows.environments).mean(-1) + penalty * gaps
+        penalty: Tensor = hp.penalty * (hp.burn_in * rows.recipe.steps <= rows.step) * gaps
+        return rows.risk(rows.environments).mean(-1) + penalty

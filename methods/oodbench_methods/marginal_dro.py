@@ -10,8 +10,8 @@ class MarginalDro(LossMethod):
     """DRO over covariate shifts (Duchi, Hashimoto & Namkoong 2023), p = 2, with Euclidean distances D.
 
     min over eta and b >= 0 of [sqrt(mean (loss_i - sum_j (b_ij - b_ji) - eta)+^2) + radius sum b D / n] / alpha0 + eta.
-    It costs the square of the rows, so each step takes `sample` of them. eta is exact; b comes from `flow_steps` projected
-    gradient steps, so that the loss lies between this minimum and the one with b = 0, a chi-square DRO.
+    It costs the square of the rows, so each step takes `sample` of them. eta is exact; b comes from `flow_steps`
+    projected gradient steps, so that the loss lies between this minimum and the one with b = 0, a chi-square DRO.
     """
 
     uses = frozenset({"alpha0"})
@@ -19,7 +19,7 @@ class MarginalDro(LossMethod):
         "radius": LogUniform(0.1, 1e3, default=1.0),
         "alpha0": LogUniform(0.01, 0.5, default=0.1),
         "sample": Integer(2, 5000, default=100, searched=False),
-        "flow_steps": Integer(0, 10_000, default=10, searched=False),
+        "flow_steps": Integer(0, 10_000, default=8, searched=False),
     }
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
@@ -31,4 +31,5 @@ class MarginalDro(LossMethod):
         share = hp.alpha0.square()  # sqrt(mean (.)+^2) / alpha0 + eta is the worst mean where n sum w^2 <= 1 / alpha0^2
         flows = smoothing_flows(some.losses, costs, share, hp.flow_steps)
         left = some.losses - net_flow(flows)
-        return (worst_chi_square(left, share) * left).sum(-1) + (costs * flows).sum((1, 2))
+        objective: Tensor = (worst_chi_square(left, share) * left).sum(-1) + (costs * flows).sum((1, 2))
+        return objective

@@ -19,23 +19,27 @@ class WassersteinDro(LossMethod):
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         if rows.learns_representation:
             return rows.forward(attacked(rows, hp.radius)).risk()
-        return rows.risk() + hp.radius * coefficient_norm(rows)
+        penalty: Tensor = hp.radius * coefficient_norm(rows)
+        return rows.risk() + penalty
 
 
 def attacked(rows: Rows, radius: Tensor) -> Tensor:
     """The features [trial, feature, row], each row moved by radius [trial] where its loss grows fastest."""
     from torch.autograd import grad
+    from torch.linalg import vector_norm
 
     x = rows.x.detach().clone().requires_grad_()
     (uphill,) = grad(rows.forward(x).losses.sum(), x)
-    length = uphill.norm(dim=1, keepdim=True).clamp(min=1e-12)
-    return x.detach() + radius.view(-1, 1, 1) * uphill / length
+    step: Tensor = uphill / vector_norm(uphill, dim=1, keepdim=True).clamp(min=1e-12)
+    return x.detach() + radius.view(-1, 1, 1) * step
 
 
 def coefficient_norm(rows: Rows) -> Tensor:
     """The norm of a linear model's coefficients, without the constant: [trial]."""
+    from torch.linalg import vector_norm
+
     coefficients = rows.first_layer[:, :, : rows.shared_x.shape[1]]  # [trial, output, feature]
-    if coefficients.shape[1] == 1:
-        return coefficients.flatten(1).norm(dim=-1)
-    differences = coefficients.unsqueeze(2) - coefficients.unsqueeze(1)
-    return differences.norm(dim=-1).flatten(1).amax(-1)
+    if coefficients.shape[1] > 1:
+        coefficients = (coefficients.unsqueeze(2) - coefficients.unsqueeze(1)).flatten(1, 2)
+    norms: Tensor = vector_norm(coefficients, dim=-1)  # [trial, output or pair of outputs]
+    return norms.amax(-1)

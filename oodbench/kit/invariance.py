@@ -61,15 +61,16 @@ def invariance_p_value(squares: Array, sizes: NDArray[np.int64], columns: tuple[
     others, others_total, others_sizes = sums.sum() - sums, total.sum() - total, sizes.sum() - sizes
     means, others_means = sums / sizes, others / others_sizes
     tiny = 1e-12 * everyone[-1, -1]
-    variances = np.maximum(total - sizes * means**2, tiny) / (sizes - 1)
-    others_variances = np.maximum(others_total - others_sizes * others_means**2, tiny) / (others_sizes - 1)
+    free, others_free = np.maximum(sizes - 1, 1), np.maximum(others_sizes - 1, 1)
+    variances = np.maximum(total - sizes * means**2, tiny) / free
+    others_variances = np.maximum(others_total - others_sizes * others_means**2, tiny) / others_free
 
     errors, others_errors = variances / sizes, others_variances / others_sizes
-    freedom = (errors + others_errors) ** 2 / (errors**2 / (sizes - 1) + others_errors**2 / (others_sizes - 1))
+    freedom = (errors + others_errors) ** 2 / (errors**2 / free + others_errors**2 / others_free)
     by_mean = 2 * t_distribution.sf(np.abs(means - others_means) / np.sqrt(errors + others_errors), freedom)
     ratio = variances / others_variances
-    ends = f_distribution.cdf(ratio, sizes - 1, others_sizes - 1), f_distribution.sf(ratio, sizes - 1, others_sizes - 1)
-    by_variance = 2 * np.minimum(*ends)
+    below, above = f_distribution.cdf(ratio, free, others_free), f_distribution.sf(ratio, free, others_free)
+    by_variance = 2 * np.minimum(below, above)
     smallest = 2 * np.minimum(by_mean, by_variance).min()
     # with two environments, one against the other is a single comparison
     return float(min(1.0, smallest * (len(sizes) if len(sizes) > 2 else 1)))
@@ -77,5 +78,4 @@ def invariance_p_value(squares: Array, sizes: NDArray[np.int64], columns: tuple[
 
 def least_squares(x: Array, y: Array) -> Array:
     """Coefficients, the constant last."""
-    coefficients: Array = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y)[0]
-    return coefficients
+    return np.asarray(np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y)[0], np.float64)

@@ -18,7 +18,8 @@ from oodbench.engine.trial import Trial, training_entropy
 if TYPE_CHECKING:
     from torch import Tensor
 
-CLASSIFIER, CLASSIFIER_STEPS = Mlp(width=(32,)), 300
+CLASSIFIER, CLASSIFIER_STEPS = Mlp(width=(32,)), 150  # long training would tell rows apart that are alike
+DECAY = 1e-2
 RATE = 0.1
 RATIO = 50.0  # the largest ratio of densities: a classifier that is nearly sure is rarely right about how sure
 
@@ -87,7 +88,7 @@ def _density_ratios(
         held_out = fold == number
         rows, permuted = classifier.outputs(scaled[held_out]).T
         ratios[held_out] = np.exp(np.clip(permuted - rows, -np.log(RATIO), np.log(RATIO)))
-    return ratios / ratios.mean()
+    return np.asarray(ratios / ratios.mean())
 
 
 def _rows_and_permuted(x: NDArray[np.float64], rng: np.random.Generator) -> TrainingRows:
