@@ -47,7 +47,7 @@ def make_console(**settings: Any) -> Console:
     from rich.text import Text
 
     class SpellingConsole(Console):
-        def render_str(self, text: str, **options: Any) -> Text:  # type: ignore[override]
+        def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(spelled(text, self.encoding), **options)
 
     console = Console(**settings)
@@ -104,13 +104,16 @@ def _silence(stream: io.TextIOWrapper) -> None:
 
 def guard_streams() -> None:
     """From here on no sign is too much for the standard streams, and a full device is told in two lines."""
-    sys.stdout = sys.__stdout__ = _guarded(sys.stdout, _Output)
-    sys.stderr = sys.__stderr__ = _guarded(sys.stderr, _Errors)
+    kinds: dict[str, type[io.TextIOWrapper]] = {"stdout": _Output, "stderr": _Errors}
+    for name, kind in kinds.items():
+        stream = _guarded(getattr(sys, name), kind)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def _guarded(stream: TextIO | None, kind: type[io.TextIOWrapper]) -> TextIO:
     if stream is None:  # closed by whoever started us; no other file must get its number
-        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (open to the end)
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  (open to the end)
     if type(stream) is not io.TextIOWrapper:  # another's, as in a notebook or a test
         return stream
     encoding, through, lines = stream.encoding, stream.write_through, stream.line_buffering

@@ -56,12 +56,13 @@ def test_an_encoding_without_our_signs(cli: Cli) -> None:
 def test_tables_are_laid_out_with_what_is_shown(encoding: str, cell: str) -> None:
     from rich.table import Table
 
-    file = io.TextIOWrapper(io.BytesIO(), encoding, "oodbench.spelled")
+    buffer = io.BytesIO()
+    file = io.TextIOWrapper(buffer, encoding, "oodbench.spelled")
     table = Table("method", "error")
     table.add_row("erm", "★ 0.395 ± 0.004")
     table.add_row("fdro", "0.4")
     make_console(file=file, width=80).print(table)
     file.flush()
-    lines = file.buffer.getvalue().decode(encoding).splitlines()  # type: ignore[attr-defined]
+    lines = buffer.getvalue().decode(encoding).splitlines()
     assert f"| erm    | {cell} |" in lines
     assert len({len(line) for line in lines}) == 1

@@ -25,6 +25,7 @@ DIRECTORY_BYTES = 1 << 20  # of a zip's list of members, which is read whole
 
 BLOCK = 1 << 20
 END, END64, END_SIZE, LONGEST_COMMENT = b"PK\x05\x06", b"PK\x06\x07", 22, 1 << 16
+COMPRESSIONS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}  # that are not read
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 
 
@@ -144,7 +145,7 @@ def _member(archive: zipfile.ZipFile, file: PersonFile) -> zipfile.ZipInfo:
     member = members[file.csv_name]
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # others decompress with as much memory as the file asks for, and the Census Bureau uses none of them
-        name = zipfile.compressor_names.get(member.compress_type, str(member.compress_type))
+        name = COMPRESSIONS.get(member.compress_type, f"method {member.compress_type}")
         raise Refused(f"{member.filename} is compressed with {name}, and only deflate can be read")
     _check_size(member.file_size, TEXT_BYTES, member.filename)  # zipfile reads no more than is declared
     return member
