@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UserError
+from oodbench.plugin.reading import read_bounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ENDING = "_cells.csv"
 MEASURED = ("error", "accuracy", "f1")
+SCORES_BYTES = 256 << 20  # of a file: a row has about 60
 NEEDED = ("dataset_id", "method", "task", "seed", "environment", "error")
 
 
@@ -52,7 +54,7 @@ def write_cells(scores: Sequence[MethodScores]) -> str:
 
 def read_cells(files: Iterable[Path]) -> list[MethodScores]:
     """The scores that `write_cells` wrote, perhaps none."""
-    return [scores for file in files for scores in parse_scores(str(file), file.read_bytes())]
+    return [scores for file in files for scores in parse_scores(str(file), read_bounded(file, SCORES_BYTES))]
 
 
 def parse_scores(file: str, content: bytes) -> list[MethodScores]:

@@ -22,6 +22,7 @@ from oodbench.cli import (  # noqa: F401  (they register)
     stability,
     sync,
 )
+from oodbench.cli.streams import guard_streams
 from oodbench.cli.terminal import app
 from oodbench.errors import Notice, OodbenchError
 from oodbench.version import __version__
@@ -68,15 +69,21 @@ def _show_warning(
 
 def main() -> None:
     """Run the command line; errors of ours are two lines on standard error and an exit code."""
+    guard_streams()
     gc.set_threshold(100_000)  # start-up makes many objects that all stay
     warnings.simplefilter("default", Notice)
     warnings.showwarning = _show_warning
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # at the interpreter's end it would be too late to say anything
     except OodbenchError as error:
         first, _, rest = str(error).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(1)
     except OSError as error:
         if error.filename is None:
             raise

@@ -32,5 +32,6 @@ def write_plugin(kind: str, name: str, directory: Path) -> Path:
     }.items():
         path = folder / target
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(Template(template.joinpath(source).read_text()).substitute(words))
+        text = Template(template.joinpath(source).read_text(encoding="utf-8")).substitute(words)
+        path.write_text(text, encoding="utf-8")
     return folder

@@ -22,6 +22,7 @@ from urllib.request import urlopen
 from oodbench.errors import TrackingFailed, Unreachable
 from oodbench.record.entry import DataInput, Entry
 from oodbench.record.schema import DATA_CONTEXT, SOURCE_NAME, SOURCE_TYPE
+from oodbench.study.directory import make_folder
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -132,7 +133,7 @@ class Store:
             return
         from filelock import FileLock
 
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_folder(self.directory)
         with FileLock(self.directory / "mlflow.lock"):
             yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from oodbench.board.leaderboard import Leaderboard, Published
 from oodbench.errors import UserError
 from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.reading import read_bounded
 from oodbench.settings.fields import configure, split_assignments
 
 COLUMNS = ("board", "setting", "method", "metric", "value", "spread")
@@ -28,12 +30,11 @@ class Figure:
 
 def read_figures(path: Path, shown: str) -> list[Figure]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
-            return [_figure(row, f"{shown}, line {reader.line_num}") for row in reader]
-    except (OSError, UnicodeDecodeError) as error:
+        reader = csv.DictReader(io.StringIO(read_bounded(path).decode(), newline=""))
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
+        return [_figure(row, f"{shown}, line {reader.line_num}") for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{shown} cannot be read: {reason}.\nThe path is relative to the suite's folder.") from None
 

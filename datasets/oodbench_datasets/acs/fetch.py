@@ -19,7 +19,8 @@ from typing import IO, Any
 
 from oodbench.errors import Interrupted, Unreachable, UnusableData, UserError, WorkError
 from oodbench.plugin.files import Holding, Sources, Transfer
-from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, CensusFolder, Entry, PersonFile, count_rows
+from oodbench_datasets.acs.archive import FILE_BYTES, Allowance, check_file_size, count_rows
+from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, CensusFolder, Entry, PersonFile
 
 THREADS = 4
 ATTEMPTS = 5
@@ -43,7 +44,7 @@ def fetch(census: CensusFolder, which: Mapping[str, str], sources: Sources, tran
 
     get_logger().setLevel(logging.ERROR)
     files = wanted(which, sources.folder)
-    work = _Fetch(census, sources, transfer, threading.Event())
+    work = _Fetch(census, sources, transfer, threading.Event(), Allowance())
     transfer.begin(len(files))
     with ThreadPoolExecutor(THREADS, "fetch") as executor:
         futures = {executor.submit(work.get, file): file for file in files}
@@ -95,6 +96,7 @@ class _Fetch:
     sources: Sources
     transfer: Transfer
     stop: threading.Event
+    allowance: Allowance
 
     def get(self, file: PersonFile) -> None:
         """Put the file in its place and into the registry, unless it is present and whole."""
@@ -140,9 +142,10 @@ class _Fetch:
         self.transfer.expect(file.key, size, 0)
         part = _part(place, source.name)
         try:
-            shutil.copyfile(source, part)
             try:
-                rows = count_rows(part, file)
+                check_file_size(source, size)
+                shutil.copyfile(source, part)
+                rows = count_rows(part, file, self.allowance)
             except ValueError as error:
                 raise UnusableData(f"{source} cannot be used: {error}.\nDownload the file again.") from None
             sha256 = file_hash(str(part))
@@ -190,7 +193,7 @@ class _Fetch:
 
         target = place / file.zip_name
         target.unlink(missing_ok=True)  # damaged, or not in the registry: its content is unknown
-        downloader = _Continuing(file, _part(place, file.zip_name), self.transfer, self.stop)
+        downloader = _Continuing(file, _part(place, file.zip_name), self)
         expected_hash = entry.sha256 if entry and entry.path.endswith(".zip") else None
         try:
             pooch.retrieve(url, expected_hash, file.zip_name, place, downloader=downloader)
@@ -218,8 +221,9 @@ class _Fetch:
 class _Continuing:
     """A pooch downloader that resumes a partial file where the server allows it, and checks the result."""
 
-    def __init__(self, file: PersonFile, part: Path, transfer: Transfer, stop: threading.Event) -> None:
-        self.file, self.part, self.transfer, self.stop = file, part, transfer, stop
+    def __init__(self, file: PersonFile, part: Path, work: _Fetch) -> None:
+        self.file, self.part, self.transfer = file, part, work.transfer
+        self.stop, self.allowance = work.stop, work.allowance
         self.rows = 0
 
     def __call__(self, url: str, output_file: str, pooch: Any, check_only: bool = False) -> None:
@@ -227,7 +231,7 @@ class _Continuing:
         with self.part.open("ab") as stream:
             self._get(url, stream, start)
         try:
-            self.rows = count_rows(self.part, self.file)
+            self.rows = count_rows(self.part, self.file, self.allowance)
         except ValueError as error:
             self.part.unlink()
             # pieces of two different files may not fit: once more from the start
@@ -277,6 +281,9 @@ class _Sink:
         if self.owner.stop.is_set():
             raise _Hopeless("stopped")
         self.stream.write(chunk)
+        if self.stream.tell() > FILE_BYTES:
+            self.stream.truncate(0)
+            raise _Hopeless(f"the file has more than {FILE_BYTES >> 30} GB")
         self.owner.transfer.advance(self.owner.file.key, len(chunk))
 
     def flush(self) -> None:
