@@ -24,6 +24,7 @@ from oodbench.cli import (  # noqa: F401  (they register)
 )
 from oodbench.cli.terminal import app
 from oodbench.errors import Notice, OodbenchError
+from oodbench.texts import printable
 from oodbench.version import __version__
 
 PANELS = {
@@ -62,8 +63,9 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Ours are for the user; those of others are shown as Python shows them."""
-    text = f"notice: {message}\n" if issubclass(category, Notice) else None
-    print(text or warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+    ours = issubclass(category, Notice)
+    text = f"notice: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    print(printable(text), end="", file=file or sys.stderr)
 
 
 def main() -> None:
@@ -74,13 +76,14 @@ def main() -> None:
     try:
         app()
     except OodbenchError as error:
-        first, _, rest = str(error).partition("\n")
+        first, _, rest = printable(str(error)).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.filename is None:
             raise
-        print(f"error: {str(error.filename)[:200]}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
+        name = printable(str(error.filename)[:200])
+        print(f"error: {name}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
         sys.exit(2)
     finally:
         gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow

@@ -102,14 +102,14 @@ def sync_command(directory: Path, destination: str) -> str:
 
 
 def output() -> Console:
-    from rich.console import Console
+    from oodbench.report.printing import PlainConsole
 
-    console = Console()
+    console = PlainConsole()
     # a file or pipe has no width: do not cut tables for it
-    return console if console.is_terminal else Console(width=160)
+    return console if console.is_terminal else PlainConsole(width=160)
 
 
 def errors() -> Console:
-    from rich.console import Console
+    from oodbench.report.printing import PlainConsole
 
-    return Console(stderr=True)
+    return PlainConsole(stderr=True)
