@@ -15,7 +15,8 @@ from oodbench.record.parcel import Parcel
 from oodbench.record.schema import DATASET, KIND, LABEL, REPEAT_OF, SEEDS, STUDY, STUDY_ID, TRIALS_GRANTED, VIEW
 from oodbench.record.store import Store
 from oodbench.study.document import Damaged, OtherSchema
-from oodbench.study.record import RESULTS_FILE, STUDY_FILE, ConcludedStudy, parse_record, read_results
+from oodbench.study.reading import parse_record, read_results
+from oodbench.study.record import RESULTS_FILE, STUDY_FILE, ConcludedStudy
 from oodbench.study.study import Study
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Record(Store):
                 name = STUDY_FILE
                 record = parse_record(self._fetch(run, STUDY_FILE, folder).read_bytes())
                 name = RESULTS_FILE
-                results = read_results(self._fetch(run, RESULTS_FILE, folder)) if record.choice else None
+                results = read_results(self._fetch(run, RESULTS_FILE, folder), record) if record.choice else None
             except OtherSchema as error:
                 raise _Unreadable(run, f"was recorded by another version of oodbench: {error}") from None
             except Damaged as error:
