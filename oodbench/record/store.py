@@ -95,7 +95,7 @@ class Store:
                     f"the tracking store {self.address} needs the Python package {error.name!r}, which is not here.\n"
                     f"Install it, correct --tracking-uri, or leave it out to use the embedded database."
                 ) from None
-            except _errors() as error:
+            except Exception as error:  # migrations of a damaged database raise whatever their parts raise
                 raise Unreachable(
                     f"the tracking store {self.address} does not work: {self._shown(error)}\n"
                     "Check --tracking-uri, or leave it out."

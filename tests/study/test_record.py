@@ -60,8 +60,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
     scores = draw(st.dictionaries(st.integers(), NUMBERS, max_size=3))
     finished = draw(st.booleans())
     texts = {
-        name: draw(TEXTS)
-        for name in "search_id repeat_of label method dataset dataset_id notice model reason".split()
+        name: draw(TEXTS) for name in "search_id repeat_of label method dataset dataset_id notice model reason".split()
     }
     return StudyRecord(
         schema=SCHEMA,
