@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SECRET = "***"
 
 _SECRET_KEY = r"[^=&;#\s]*(?:pass|pwd|token|secret|key|auth|sig|credential|odbc_connect)[^=&;#\s]*"
-_SECRET_VALUE = re.compile(rf"([?&;#]{_SECRET_KEY}=)[^&;#\s'\"]*", re.IGNORECASE)
+_SECRET_VALUE = re.compile(rf"([?&;#]{_SECRET_KEY}=)[^&;#\s'\"]*?(?=:?(?:[&;#\s'\"]|$))", re.IGNORECASE)
 _USERS = (
     (re.compile(r"://[^\s/?#]*@"), f"://{SECRET}@"),
     (re.compile(r"://[^\s/:@]*:\S*@"), f"://{SECRET}@"),  # a password with a slash
@@ -24,7 +24,7 @@ _USERS = (
 )
 # direction marks make a text look like another one
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_MARKDOWN = re.compile(r"([\\`|\[])")
+_MARKDOWN = re.compile(r"([\\`|*\[])")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _QUOTED = re.compile(r"'+[=+\-@\t\r]")

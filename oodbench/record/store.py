@@ -33,6 +33,7 @@ CONNECT_SECONDS = 10
 MOMENT_SECONDS = 2  # to wait for the lock without a word
 MOST_METRICS = 1000  # in one request
 DATABASE = "mlflow.db"
+DATABASES = ("postgresql", "mysql", "mssql")  # that MLflow takes besides sqlite
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
 
 T = TypeVar("T")
@@ -90,11 +91,6 @@ class Store:
                         ensure_database(self.directory / DATABASE)
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
-            except ModuleNotFoundError as error:
-                raise Unreachable(
-                    f"the tracking store {self.address} needs the Python package {error.name!r}, which is not here.\n"
-                    f"Install it, correct --tracking-uri, or leave it out to use the embedded database."
-                ) from None
             except Exception as error:  # migrations of a damaged database raise whatever their parts raise
                 raise Unreachable(
                     f"the tracking store {self.address} does not work: {self._shown(error)}\n"
@@ -122,6 +118,8 @@ class Store:
 
     def check_reachable(self) -> None:
         """Whether anything answers at all; MLflow itself would try for long."""
+        if urlsplit(self.uri).scheme.partition("+")[0] in DATABASES:
+            self._check_database()
         if not self.is_server:
             return
         try:
@@ -132,6 +130,25 @@ class Store:
         except (OSError, ValueError, HTTPException) as error:
             raise Unreachable(
                 f"no tracking server answers at {self.address}: {self._shown(error)}.\n"
+                "Start it, correct --tracking-uri, or leave it out to use the embedded database."
+            ) from None
+
+    def _check_database(self) -> None:
+        """MLflow would try for minutes, without a word."""
+        from sqlalchemy import NullPool, create_engine
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            with create_engine(self.uri, poolclass=NullPool).connect():
+                pass
+        except ImportError as error:
+            raise Unreachable(
+                f"{self.address} needs a Python package that is not installed: {error.name or self._shown(error)}.\n"
+                "Install it, correct --tracking-uri, or leave it out to use the embedded database."
+            ) from None
+        except SQLAlchemyError as error:
+            raise Unreachable(
+                f"no database answers at {self.address}: {self._shown(error)}.\n"
                 "Start it, correct --tracking-uri, or leave it out to use the embedded database."
             ) from None
 
