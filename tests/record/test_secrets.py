@@ -25,6 +25,7 @@ BOARD = ["leaderboard", "selection_bias"]
         ([*BOARD, "--tracking-uri", "http://127.0.0.1:1/?x=1&api_key=hunter2#a"], "/?x=1&api_key=***#a: "),
         (["sync", "--tracking-uri", "http://hunter2@127.0.0.1:1"], "nothing in"),
         ([*BOARD, "--tracking-uri", "nonsense://me:hunter2@x"], "store nonsense://***@x does not work"),
+        ([*BOARD, "--tracking-uri", "postgresql+pg8000://me:hunter2@x/d"], "://***@x/d needs a Python package"),
         ([*BOARD, "--tracking-uri", "mssql+pyodbc://me:hunter2@x"], "mssql+pyodbc://***@x needs a Python package"),
         ([*BOARD, "--tracking-uri", "mysql:///?password=hunter2"], "mysql:///?password=*** needs a Python package"),
         ([*RUN, "--address", "ray://me:hunter2@127.0.0.1:1"], "no Ray cluster answers at ray://***@127.0.0.1:1"),

@@ -97,7 +97,9 @@ def test_cells_and_boards_in_csv(text: str, tmp_path: Path) -> None:
     assert from_csv_text(rows[0]["method"]) == text
     assert all(cell[:1] not in "=+@-" or float(cell) for row in rows for cell in row.values() if cell)
     figures = tmp_path / "figures.csv"
-    figures.write_text(f'board,setting,method,metric,value,spread\na,,"{csv_text(text).replace(chr(34), chr(34) * 2)}",')
+    figures.write_text(
+        f'board,setting,method,metric,value,spread\na,,"{csv_text(text).replace(chr(34), chr(34) * 2)}",'
+    )
     with figures.open("a") as file:
         file.write("mean_error,-1.5,0.1\n")
     (figure,) = read_figures(figures, "figures.csv")
