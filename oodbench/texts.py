@@ -85,7 +85,7 @@ def from_csv_text(text: str) -> str:
 def as_csv(frame: pd.DataFrame) -> str:
     """A table as CSV whose texts no spreadsheet takes for formulas."""
     quoted = {
-        name: frame[name].map(lambda value: csv_text(value) if isinstance(value, str) else value)
+        str(name): frame[name].map(lambda value: csv_text(value) if isinstance(value, str) else value)
         for name in frame.select_dtypes(["object", "string"])
     }
     return str(frame.assign(**quoted).to_csv(index=False))

@@ -39,7 +39,7 @@ def _make(path: Path) -> None:
     aside = path.with_name(f"{path.name}.making")
     _remove(aside)  # of a process that was killed
     try:
-        utils._initialize_tables(_engine(aside))
+        utils._initialize_tables(_engine(aside))  # type: ignore[no-untyped-call]
         _settle(aside)
     except BaseException:
         _remove(aside)
@@ -66,8 +66,8 @@ def _is_whole(path: Path) -> bool:
 
     engine = _engine(path)
     try:
-        utils._verify_schema(engine)
-        return bool(utils._all_tables_exist(engine))
+        utils._verify_schema(engine)  # type: ignore[no-untyped-call]
+        return bool(utils._all_tables_exist(engine))  # type: ignore[no-untyped-call]
     except MlflowException:
         return False
 

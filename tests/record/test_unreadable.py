@@ -130,14 +130,16 @@ def test_a_run_without_the_tags_it_is_found_by(kept: Kept) -> None:
         record.client.set_tag(kept.runs["irm"], "oodbench.label", "irm")
 
 
-def test_a_run_without_the_parameter_it_is_asked_by(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
-        database.execute("DELETE FROM params WHERE key = 'trials' AND run_uuid = ?", [kept.runs["irm"]])
-    with pytest.warns(Notice, match=f"run {kept.runs['irm']} .* it has no parameter trials"):
-        board = oodbench.leaderboard("selection_bias", trials=1, directory=tmp_path)
-    assert [row.label for row in board.rows] == ["erm"]
-    assert {row.label for row in kept.board().rows} == {"erm", "irm"}  # otherwise nobody asks
+def test_a_run_without_the_parameter_it_is_asked_by(kept: Kept) -> None:
+    with closing(sqlite3.connect(kept.directory / "mlflow.db")) as database, database:
+        database.execute("DELETE FROM params WHERE key = 'seeds' AND run_uuid = ?", [kept.runs["irm"]])
+    try:
+        with pytest.warns(Notice, match=f"run {kept.runs['irm']} .* it has no parameter seeds"):
+            board = oodbench.leaderboard("selection_bias", seeds=2, directory=kept.directory)
+        assert [row.label for row in board.rows] == ["erm"]
+        assert {row.label for row in kept.board().rows} == {"erm", "irm"}  # otherwise nobody asks
+    finally:
+        Record(None, kept.directory).client.log_param(kept.runs["irm"], "seeds", "2")
 
 
 def test_boards_say_which_of_their_studies_cannot_be_read(kept: Kept) -> None:

@@ -92,6 +92,7 @@ def test_cells_and_boards_in_csv(text: str, tmp_path: Path) -> None:
     written = write_cells([MethodScores(text, text, "regression", table)])
     (scores,) = parse_scores("a_cells.csv", written.encode())
     assert (scores.dataset_id, scores.method) == (text, text)
+    assert scores.table is not None
     pd.testing.assert_frame_equal(scores.table, table)
     rows = list(csv.DictReader(io.StringIO(render(board(text), "csv"))))
     assert from_csv_text(rows[0]["method"]) == text

@@ -178,7 +178,7 @@ def test_result_rows_come_back(results: pd.DataFrame, tmp_path: Path) -> None:
         (frame().assign(seed=0.5), "its column 'seed' is of type float64"),
         (frame().assign(chosen="yes"), "its column 'chosen' is of type"),
         (frame().assign(environment=3), "its column 'environment' is of type int64"),
-        (frame().assign(environment=["a", None]), "its column 'environment' has values that are no texts"),
+        (frame().assign(environment=pd.Series(["a", None])), "its column 'environment' has values that are no texts"),
         (frame().assign(configuration=7), "it has rows of configuration 7, which the study does not have"),
         (frame().assign(configuration=0), "it has chosen rows of a configuration that was not chosen"),
         (frame().assign(chosen=False), "it has no rows of the chosen configuration in the test environments"),
