@@ -25,6 +25,7 @@ from oodbench.cli import (  # noqa: F401  (they register)
 from oodbench.cli.streams import guard_streams
 from oodbench.cli.terminal import app
 from oodbench.errors import Notice, OodbenchError
+from oodbench.texts import printable
 from oodbench.version import __version__
 
 PANELS = {
@@ -63,8 +64,9 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Ours are for the user; those of others are shown as Python shows them."""
-    text = f"notice: {message}\n" if issubclass(category, Notice) else None
-    print(text or warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+    ours = issubclass(category, Notice)
+    text = f"notice: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    print(printable(text), end="", file=file or sys.stderr)
 
 
 def main() -> None:
@@ -79,7 +81,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # at the interpreter's end it would be too late to say anything
     except OodbenchError as error:
-        first, _, rest = str(error).partition("\n")
+        first, _, rest = printable(str(error)).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
@@ -87,7 +89,8 @@ def main() -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        print(f"error: {str(error.filename)[:200]}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
+        name = printable(str(error.filename)[:200])
+        print(f"error: {name}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
         sys.exit(2)
     finally:
         gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow

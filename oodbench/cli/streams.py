@@ -43,14 +43,15 @@ def spelled(text: str, encoding: str) -> str:
 
 def make_console(**settings: Any) -> Console:
     """A console that lays out its tables with the letters that its stream can show."""
-    from rich.console import Console
     from rich.text import Text
 
-    class SpellingConsole(Console):
+    from oodbench.report.printing import PlainConsole
+
+    class SpellingConsole(PlainConsole):
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(spelled(text, self.encoding), **options)
 
-    console = Console(**settings)
+    console = PlainConsole(**settings)
     return console if console.encoding.startswith("utf") else SpellingConsole(**settings)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from oodbench.errors import Unreachable
+from oodbench.texts import redact
 
 CONNECT_SECONDS = 5
 ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -56,7 +57,7 @@ def _connect(address: str | None) -> bool:
             logging_level=logging.ERROR,
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        where, said = address or "this machine", " ".join(str(error).split())
+        where, said = redact(address or "this machine"), redact(" ".join(str(error).split()))
         raise Unreachable(
             f"Ray at {where} does not answer: {said}\nStart it with `ray start --head`, or leave out --address."
         ) from None
@@ -108,8 +109,8 @@ def _torch_finds_gpu() -> bool:
 def _check_reachable(address: str) -> None:
     if address in ("auto", "local"):
         return
-    parts = urlsplit(address if "://" in address else f"ray://{address}")
     try:
+        parts = urlsplit(address if "://" in address else f"ray://{address}")
         host, port = parts.hostname, parts.port
         if host is None:
             raise ValueError
@@ -117,10 +118,13 @@ def _check_reachable(address: str) -> None:
             if os.environ.get("RAY_USE_TLS", "0") in ("0", ""):
                 _check_speaks_grpc(connection)
     except ValueError:
-        raise Unreachable(f"--address {address!r} is not HOST:PORT.\nFor example --address 127.0.0.1:6379.") from None
+        raise Unreachable(
+            f"--address {redact(address)!r} is not HOST:PORT.\nFor example --address 127.0.0.1:6379."
+        ) from None
     except OSError as error:
         raise Unreachable(
-            f"no Ray cluster answers at {address}: {error}.\nStart one with `ray start --head`, or leave out --address."
+            f"no Ray cluster answers at {redact(address)}: {error}.\n"
+            "Start one with `ray start --head`, or leave out --address."
         ) from None
 
 

@@ -14,6 +14,7 @@ from oodbench.errors import UserError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.reading import read_bounded
 from oodbench.settings.fields import configure, split_assignments
+from oodbench.texts import from_csv_text
 
 COLUMNS = ("board", "setting", "method", "metric", "value", "spread")
 
@@ -33,10 +34,15 @@ def read_figures(path: Path, shown: str) -> list[Figure]:
         reader = csv.DictReader(io.StringIO(read_bounded(path).decode(), newline=""))
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
-        return [_figure(row, f"{shown}, line {reader.line_num}") for row in reader]
+        return [_figure(_plain(row), f"{shown}, line {reader.line_num}") for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{shown} cannot be read: {reason}.\nThe path is relative to the suite's folder.") from None
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """With the texts as they were before a CSV file quoted them."""
+    return {name: from_csv_text(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _figure(row: Mapping[str, str], where: str) -> Figure:

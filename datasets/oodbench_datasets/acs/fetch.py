@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from oodbench.errors import Interrupted, Unreachable, UnusableData, UserError, WorkError
 from oodbench.plugin.files import Holding, Sources, Transfer
+from oodbench.texts import redact, without_user
 from oodbench_datasets.acs.archive import FILE_BYTES, Allowance, check_file_size, count_rows
 from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, CensusFolder, Entry, PersonFile
 
@@ -164,7 +165,7 @@ class _Fetch:
             try:
                 return self._download(file, place, entry, url)
             except (_Again, _Hopeless) as error:
-                reasons.append(f"{url}: {error}")
+                reasons.append(redact(f"{url}: {error}"))
                 self.transfer.note(reasons[-1])
         raise Unreachable(
             f"{file.key} could not be fetched. {'; '.join(reasons)}\n"
@@ -183,7 +184,7 @@ class _Fetch:
             except _Again as error:
                 if attempt == ATTEMPTS - 1:
                     raise
-                self.transfer.note(f"{url}: {error}; trying again")
+                self.transfer.note(redact(f"{url}: {error}; trying again"))
         return None
 
     def _try(self, file: PersonFile, place: Path, entry: Entry | None, url: str) -> None:
@@ -209,9 +210,9 @@ class _Fetch:
             raise _Again(_plain(error)) from None
         except ValueError as error:
             if "hash" in str(error).lower():
-                raise _differs(file, url) from None
+                raise _differs(file, redact(url)) from None
             raise
-        self._keep(file, target, pooch.file_hash(str(target)), downloader.rows, url)
+        self._keep(file, target, pooch.file_hash(str(target)), downloader.rows, without_user(url))
 
     def _keep(self, file: PersonFile, path: Path, sha256: str, rows: int, source: str) -> None:
         relative = str(path.relative_to(self.census.folder))
