@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -22,6 +22,7 @@ from oodbench.cli import (  # noqa: F401  (they register)
     stability,
     sync,
 )
+from oodbench.cli.signals import STOPPED, all_as_ctrl_c
 from oodbench.cli.terminal import app
 from oodbench.errors import Notice, OodbenchError
 from oodbench.version import __version__
@@ -37,6 +38,12 @@ PANELS = {
 class InOrder(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [name for names in PANELS.values() for name in names]
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise STOPPED from None
 
 
 app.info.cls = InOrder
@@ -72,7 +79,8 @@ def main() -> None:
     warnings.simplefilter("default", Notice)
     warnings.showwarning = _show_warning
     try:
-        app()
+        with all_as_ctrl_c():
+            app()
     except OodbenchError as error:
         first, _, rest = str(error).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)

@@ -1,0 +1,151 @@
+"""A Ray of our own, for the length of a run: nobody else gets in, and nothing of it stays.
+
+Whoever talks to Ray runs code in its workers, and its ports are open to every user of the machine. So each Ray of ours
+has a token of its own, in a file that its owner alone can read, in a folder that nobody else can enter. The settings
+say where that file is, not what is in it, and they are in force only while Ray starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from oodbench.errors import Unreachable
+
+ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+TOKEN_FILE = "token"
+PREFIX = "oodbench-ray-"
+LONGEST_SOCKET = 107 if sys.platform == "linux" else 103  # bytes of a path
+SOCKET = "/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store.10"
+END_SECONDS = 5
+YOUNG_SECONDS = 60
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder for all files of one Ray, with its token; at the end it is gone."""
+    folder = _make_folder()
+    _remove_abandoned(folder.parent)
+    try:
+        descriptor = os.open(folder / TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # for as long as this process lives
+            file.write(secrets.token_hex(32))
+            file.flush()
+            yield folder
+    finally:
+        _remove(folder)
+
+
+@contextlib.contextmanager
+def own_settings(folder: Path) -> Iterator[None]:
+    """What Ray reads from the environment while it is imported and started. It keeps what it read; what else this
+    process starts does not get it."""
+    settings = {
+        ONLY_HERE: os.environ.get(ONLY_HERE, "0"),  # on Linux, Ray listens to the whole network unless told otherwise
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(folder / TOKEN_FILE),
+        "RAY_AUTH_TOKEN": None,  # one that the user has for another cluster would come first
+    }
+    before = {name: os.environ.get(name) for name in settings}
+    _set(settings)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def read_settings_again() -> None:
+    """Ray reads them once in the life of a process, and this one may have talked to another Ray before."""
+    from ray._raylet import AuthenticationTokenLoader, Config
+
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+
+
+def processes_in(folder: Path) -> list[Any]:
+    """The processes of the Ray that works in the folder, and what they started."""
+    import psutil  # comes with ray
+
+    family = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(str(folder) in argument for argument in child.cmdline()):
+                family += [child, *child.children(recursive=True)]
+    return family
+
+
+def end(processes: list[Any]) -> None:
+    """Those that `ray.shutdown` has not ended, because they were just being started, or are slow."""
+    import psutil
+
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(processes, timeout=END_SECONDS)
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Signals to the group of a command, as of a terminal that closes, reach Ray's processes at the same time as ours,
+    and without them we cannot end in order. So they get groups of their own; we end them, or the kernel with us."""
+    from ray._private import services
+
+    popen = services.ConsolePopen
+    if sys.platform == "linux":  # elsewhere Ray relies on the group to end them
+        services.ConsolePopen = functools.partial(popen, process_group=0)
+    try:
+        yield
+    finally:
+        services.ConsolePopen = popen
+
+
+def _set(settings: Mapping[str, str | None]) -> None:
+    for name, value in settings.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _make_folder() -> Path:
+    """In the temporary directory, or in the system's where that leaves a socket too long a path."""
+    asked = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    for parent in (asked, "/tmp", "/var/tmp"):
+        if len(os.fsencode(f"{os.path.abspath(parent)}/{PREFIX}12345678{SOCKET}")) <= LONGEST_SOCKET:
+            with contextlib.suppress(OSError):
+                return Path(tempfile.mkdtemp(prefix=PREFIX, dir=os.path.abspath(parent)))
+    raise Unreachable(
+        f"Ray cannot use the temporary directory {asked[:200]}: it cannot be written, or its path is too long.\n"
+        "Set TMPDIR to a folder with a shorter path."
+    )
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Folders of runs that were killed."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if status.st_uid != os.getuid() or time.time() - status.st_mtime < YOUNG_SECONDS:
+                continue  # another's, or just being made
+            with open(folder / TOKEN_FILE) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+def _remove(folder: Path) -> None:
+    for _ in range(20):  # what has just ended may still be writing
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
