@@ -66,7 +66,7 @@ def _own() -> Iterator[None]:
         try:
             with own_settings(folder), apart():
                 read_settings_again()
-                _start(address="local", include_dashboard=False, _temp_dir=str(folder))
+                _start(address="local", include_dashboard=False, _temp_dir=str(folder / "ray"))
             yield
         finally:
             if "ray" in sys.modules:  # otherwise it was stopped before

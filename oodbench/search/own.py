@@ -26,14 +26,15 @@ ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 TOKEN_FILE = "token"
 PREFIX = "oodbench-ray-"
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103  # bytes of a path
-SOCKET = "/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store.10"
+SOCKET = "/ray/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store.10"
 END_SECONDS = 5
 YOUNG_SECONDS = 60
 
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """A folder for all files of one Ray, with its token; at the end it is gone."""
+    """A folder for one Ray, with its token; at the end it is gone. Ray's own files have a folder in it, `ray`, because
+    Ray lets everybody write into what it is given."""
     folder = _make_folder()
     _remove_abandoned(folder.parent)
     try:

@@ -83,23 +83,23 @@ def test_another_user_does_not_get_into_a_run(tmp_path: Path) -> None:
     )
     try:
         deadline = time.monotonic() + 90
-        while not setting(tmp_path, "gcs-address") and running.poll() is None and time.monotonic() < deadline:
+        while not setting(tmp_path, "temp_dir") and running.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        address, folder = setting(tmp_path, "gcs-address"), Path(setting(tmp_path, "temp-dir"))
+        address, folder = setting(tmp_path, "gcs-address"), Path(setting(tmp_path, "temp_dir")).parent
         attack = [sys.executable, "-c", ATTACK, address, str(folder), str(target)]
         done = subprocess.run(attack, capture_output=True, text=True, timeout=90, check=False)
         assert running.poll() is None, "the run ended before the attack"
+        lines = done.stdout.splitlines()
+        assert len(lines) == 4, done.stdout + done.stderr
+        assert all(line.startswith("refused") for line in lines), done.stdout
+        assert all("InvalidAuthToken" in line for line in lines[:2]), done.stdout
         token = folder.joinpath("token").read_text()
         shown = [path.read_bytes() for name in ("cmdline", "environ") for path in (p / name for p in family(tmp_path))]
-        logged = [path.read_bytes() for path in folder.glob("*/logs/**/*") if path.is_file()]
+        logged = [path.read_bytes() for path in folder.glob("ray/*/logs/**/*") if path.is_file()]
         assert logged
         out, _ = running.communicate(timeout=120)
     finally:
         running.kill()
-    lines = done.stdout.splitlines()
-    assert len(lines) == 4, done.stdout + done.stderr
-    assert all(line.startswith("refused") for line in lines)
-    assert all("InvalidAuthToken" in line for line in lines[:2]), done.stdout
     assert not target.exists()
     assert running.returncode == 0, out
     recorded = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
