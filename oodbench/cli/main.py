@@ -22,9 +22,9 @@ from oodbench.cli import (  # noqa: F401  (they register)
     stability,
     sync,
 )
-from oodbench.cli.signals import STOPPED, all_as_ctrl_c
+from oodbench.cli.signals import STOPPED, all_as_ctrl_c, end_now
 from oodbench.cli.terminal import app
-from oodbench.errors import Notice, OodbenchError
+from oodbench.errors import Interrupted, Notice, OodbenchError
 from oodbench.version import __version__
 
 PANELS = {
@@ -81,6 +81,8 @@ def main() -> None:
     try:
         with all_as_ctrl_c():
             app()
+    except Interrupted as stopped:
+        end_now(stopped)
     except OodbenchError as error:
         first, _, rest = str(error).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)

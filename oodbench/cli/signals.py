@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import NoReturn
 
 from oodbench.errors import Interrupted
 
@@ -29,6 +30,7 @@ def all_as_ctrl_c() -> Iterator[None]:
         if asked:
             return
         asked = True
+        signal.alarm(0)  # where Ray was just starting, it has set one that aborts
         _end_anyway()
         interrupt = signal.getsignal(signal.SIGINT)  # Ray Tune has its own while it works
         if callable(interrupt):
@@ -48,10 +50,17 @@ def _end_anyway() -> None:
     """An end in order may take too long: a library that lost the interruption, Ray processes that got the signal too,
     a busy machine. What is finished is on disk at every moment, and Ray's processes end with this one."""
 
-    def end() -> None:
-        print(f"error: {STOPPED}", file=sys.stderr, flush=True)
-        os._exit(STOPPED.exit_code)
-
-    timer = threading.Timer(END_SECONDS, end)
+    timer = threading.Timer(END_SECONDS, end_now, [STOPPED])
     timer.daemon = True
     timer.start()
+
+
+def end_now(stopped: Interrupted) -> NoReturn:
+    """Without the interpreter's own end: it waits for threads of libraries that were interrupted, or crashes."""
+    try:
+        print(f"error: {stopped}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+    except OSError:  # the terminal is gone
+        pass
+    finally:
+        os._exit(stopped.exit_code)

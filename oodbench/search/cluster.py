@@ -56,7 +56,7 @@ def _connected(address: str) -> Iterator[None]:
     try:
         yield
     finally:
-        ray.shutdown()
+        _shut_down()
 
 
 @contextlib.contextmanager
@@ -74,10 +74,8 @@ def _own() -> Iterator[None]:
 
 
 def _end(folder: Path) -> None:
-    import ray
-
     processes = processes_in(folder)
-    ray.shutdown()
+    _shut_down()
     end(processes)
     read_settings_again()
 
@@ -105,13 +103,23 @@ def _signals_kept() -> Iterator[None]:
     """From its start on, Ray ends the process without a word at SIGTERM; who has a handler of their own keeps it."""
     from ray._private import utils
 
-    set_handler = utils.set_sigterm_handler
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        utils.set_sigterm_handler = lambda handler: None
+    handler, set_handler = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    utils.set_sigterm_handler = lambda handler: None
     try:
         yield
     finally:
         utils.set_sigterm_handler = set_handler
+        signal.signal(signal.SIGTERM, handler)  # below Python, Ray has put its own in front, which aborts after 3 s
+
+
+def _shut_down() -> None:
+    import ray
+
+    with _signals_kept():
+        ray.shutdown()
 
 
 def resolve_device(device: str, address: str | None) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import os
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,10 @@ ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 TOKEN_FILE = "token"
 PREFIX = "oodbench-ray-"
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103  # bytes of a path
-SOCKET = "/ray/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store.10"
+SOCKET = "/ray/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 END_SECONDS = 5
 YOUNG_SECONDS = 60
+HEEDED = {signal.SIGTERM, signal.SIGHUP}
 
 
 @contextlib.contextmanager
@@ -98,17 +99,34 @@ def end(processes: list[Any]) -> None:
 
 @contextlib.contextmanager
 def apart() -> Iterator[None]:
-    """Signals to the group of a command, as of a terminal that closes, reach Ray's processes at the same time as ours,
-    and without them we cannot end in order. So they get groups of their own; we end them, or the kernel with us."""
+    """A terminal that closes signals the group of a command, SLURM all processes of a job. Were Ray's to end then, Ray
+    would end this process without a word. So they heed no such signal: we end them, or the kernel does with us."""
     from ray._private import services
 
-    popen = services.ConsolePopen
+    usual = services.ConsolePopen
+
+    class Apart(usual):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any, preexec_fn: Callable[[], None], **options: Any) -> None:
+            def prepare() -> None:
+                signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)
+                preexec_fn()
+
+            super().__init__(*args, preexec_fn=prepare, process_group=0, **options)
+
+        def terminate(self) -> None:
+            self.kill()
+
     if sys.platform == "linux":  # elsewhere Ray relies on the group to end them
-        services.ConsolePopen = functools.partial(popen, process_group=0)
+        services.ConsolePopen = Apart
     try:
         yield
     finally:
-        services.ConsolePopen = popen
+        services.ConsolePopen = usual
+
+
+def heed_signals() -> None:
+    """In a worker, which has it from Ray's processes that it does not: what a plug-in starts can be ended."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
 
 
 def _set(settings: Mapping[str, str | None]) -> None:

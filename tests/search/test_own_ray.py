@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from family import family
 
 RUN = [
     sys.executable, "-m", "oodbench", "run", "-m", "erm", "-d", "selection_bias", "--set", "majority=200", "--set",
@@ -45,16 +46,6 @@ for look in (lambda: os.listdir(folder), lambda: open(folder + "/token")):
     except OSError as error:
         print("refused", type(error).__name__)
 """
-
-
-def family(directory: Path) -> Iterator[Path]:
-    """The run, and what it started: their working directory is the test's."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if process.joinpath("cwd").resolve() == directory and int(process.name) != os.getpid():
-                yield process
-        except OSError:
-            continue
 
 
 def setting(directory: Path, name: str) -> str:
