@@ -40,7 +40,7 @@ def own_folder() -> Iterator[Path]:
     _remove_abandoned(folder.parent)
     try:
         descriptor = os.open(folder / TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
+        with os.fdopen(descriptor, "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # for as long as this process lives
             file.write(secrets.token_hex(32))
             file.flush()
@@ -140,10 +140,10 @@ def _set(settings: Mapping[str, str | None]) -> None:
 def _make_folder() -> Path:
     """In the temporary directory, or in the system's where that leaves a socket too long a path."""
     asked = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
-    for parent in (asked, "/tmp", "/var/tmp"):
-        if len(os.fsencode(f"{os.path.abspath(parent)}/{PREFIX}12345678{SOCKET}")) <= LONGEST_SOCKET:
+    for parent in (Path(asked).absolute(), Path("/tmp"), Path("/var/tmp")):
+        if len(os.fsencode(f"{parent}/{PREFIX}12345678{SOCKET}")) <= LONGEST_SOCKET:
             with contextlib.suppress(OSError):
-                return Path(tempfile.mkdtemp(prefix=PREFIX, dir=os.path.abspath(parent)))
+                return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     raise Unreachable(
         f"Ray cannot use the temporary directory {asked[:200]}: it cannot be written, or its path is too long.\n"
         "Set TMPDIR to a folder with a shorter path."
@@ -157,7 +157,7 @@ def _remove_abandoned(parent: Path) -> None:
             status = folder.lstat()
             if status.st_uid != os.getuid() or time.time() - status.st_mtime < YOUNG_SECONDS:
                 continue  # another's, or just being made
-            with open(folder / TOKEN_FILE) as file:
+            with (folder / TOKEN_FILE).open() as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder)
 

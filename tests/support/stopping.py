@@ -63,4 +63,5 @@ def stop(directory: Path, number: signal.Signals, whom: str, after: str, delay: 
         left = [process.joinpath("cmdline").read_text() for process in family(directory)]
         for process in family(directory):
             os.kill(int(process.name), signal.SIGKILL)
-        return Stopped(run.wait(), log.read_text(), seconds, left, os.listdir(temporary))
+        files = [path.name for path in Path(temporary).iterdir()]
+        return Stopped(run.wait(), log.read_text(), seconds, left, files)
