@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from oodbench.errors import Interrupted
+from oodbench.search.own import remove_folders
 
 STOPPED = Interrupted("stopped. Finished work is kept.\nThe same command continues from there.")
 END_SECONDS = 8  # what sent the signal waits a little longer, and then kills
@@ -28,6 +29,10 @@ def all_as_ctrl_c() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         if asked:
+            return
+        if frame is not None and "importlib" in frame.f_code.co_filename:  # Python ignores what is raised there
+            signal.signal(signal.SIGALRM, stop)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
             return
         asked = True
         signal.alarm(0)  # where Ray was just starting, it has set one that aborts
@@ -57,6 +62,7 @@ def _end_anyway() -> None:
 
 def end_now(stopped: Interrupted) -> NoReturn:
     """Without the interpreter's own end: it waits for threads of libraries that were interrupted, or crashes."""
+    remove_folders()
     try:
         print(f"error: {stopped}", file=sys.stderr, flush=True)
         sys.stdout.flush()

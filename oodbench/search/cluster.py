@@ -12,12 +12,11 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from oodbench.errors import Unreachable
-from oodbench.search.own import apart, end, own_folder, own_settings, processes_in, read_settings_again
+from oodbench.search.own import all_ended, apart, own_folder, own_settings, read_settings_again
 
 CONNECT_SECONDS = 5
 
@@ -70,14 +69,9 @@ def _own() -> Iterator[None]:
             yield
         finally:
             if "ray" in sys.modules:  # otherwise it was stopped before
-                _end(folder)
-
-
-def _end(folder: Path) -> None:
-    processes = processes_in(folder)
-    _shut_down()
-    end(processes)
-    read_settings_again()
+                with all_ended(folder):
+                    _shut_down()
+                read_settings_again()
 
 
 def _start(**options: Any) -> None:

@@ -30,6 +30,7 @@ SOCKET = "/ray/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 END_SECONDS = 5
 YOUNG_SECONDS = 60
 HEEDED = {signal.SIGTERM, signal.SIGHUP}
+_folders: set[Path] = set()
 
 
 @contextlib.contextmanager
@@ -37,6 +38,7 @@ def own_folder() -> Iterator[Path]:
     """A folder for one Ray, with its token; at the end it is gone. Ray's own files have a folder in it, `ray`, because
     Ray lets everybody write into what it is given."""
     folder = _make_folder()
+    _folders.add(folder)
     _remove_abandoned(folder.parent)
     try:
         descriptor = os.open(folder / TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -46,7 +48,13 @@ def own_folder() -> Iterator[Path]:
             file.flush()
             yield folder
     finally:
-        _remove(folder)
+        remove_folders()
+
+
+def remove_folders() -> None:
+    """Those of this process."""
+    while _folders:
+        _remove(_folders.pop())
 
 
 @contextlib.contextmanager
@@ -69,32 +77,30 @@ def own_settings(folder: Path) -> Iterator[None]:
 
 def read_settings_again() -> None:
     """Ray reads them once in the life of a process, and this one may have talked to another Ray before."""
-    from ray._raylet import AuthenticationTokenLoader, Config
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
     Config.initialize("")
     AuthenticationTokenLoader.instance().reset_cache()
 
 
-def processes_in(folder: Path) -> list[Any]:
-    """The processes of the Ray that works in the folder, and what they started."""
-    import psutil  # comes with ray
+@contextlib.contextmanager
+def all_ended(folder: Path) -> Iterator[None]:
+    """Around `ray.shutdown`, which does not end what was just being started: afterwards no process of the Ray that
+    works in the folder is left, nor of those that it started."""
+    import psutil  # type: ignore[import-untyped]  # comes with ray
 
     family = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             if any(str(folder) in argument for argument in child.cmdline()):
                 family += [child, *child.children(recursive=True)]
-    return family
-
-
-def end(processes: list[Any]) -> None:
-    """Those that `ray.shutdown` has not ended, because they were just being started, or are slow."""
-    import psutil
-
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(processes, timeout=END_SECONDS)
+    try:
+        yield
+    finally:
+        for process in family:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(family, timeout=END_SECONDS)
 
 
 @contextlib.contextmanager
@@ -117,11 +123,11 @@ def apart() -> Iterator[None]:
             self.kill()
 
     if sys.platform == "linux":  # elsewhere Ray relies on the group to end them
-        services.ConsolePopen = Apart
+        services.ConsolePopen = Apart  # type: ignore[assignment, misc]
     try:
         yield
     finally:
-        services.ConsolePopen = usual
+        services.ConsolePopen = usual  # type: ignore[misc]
 
 
 def heed_signals() -> None:

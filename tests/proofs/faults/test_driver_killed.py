@@ -55,7 +55,8 @@ def test_every_kill_ends_in_the_same_table(
         same, repeated = same + (killed.numbers == expected), repeated + killed.repeated
         print(
             f"{number.name} {delay:.3f} s after {stage}: {killed.packs} packs finished, "
-            f"{killed.repeated} trainings repeated, same table: {killed.numbers == expected}, {time.monotonic() - started:.0f} s"
+            f"{killed.repeated} trainings repeated, "
+            f"same table: {killed.numbers == expected}, {time.monotonic() - started:.0f} s"
         )
         assert killed.runs == Counter(
             {("study", "FINISHED", "active"): 1, ("configuration", "FINISHED", "active"): TRIALS}

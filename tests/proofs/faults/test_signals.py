@@ -24,7 +24,8 @@ def test_every_signal_ends_a_run_in_order(tmp_path: Path, number: signal.Signals
         delay = round(draw.uniform(least, most), 2)
         stopped = stop(tmp_path / str(place), number, whom, after, delay)
         print(
-            f"{number.name} to {whom}, {delay} s after {after or 'the start'!r}: {stopped.code}, {stopped.seconds:.1f} s"
+            f"{number.name} to {whom}, {delay} s after {after or 'the start'!r}: "
+            f"exit code {stopped.code}, all gone after {stopped.seconds:.1f} s"
         )
         assert (stopped.processes, stopped.files) == ([], []), stopped.said
         assert stopped.seconds < GONE_SECONDS
