@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -22,9 +22,10 @@ from oodbench.cli import (  # noqa: F401  (they register)
     stability,
     sync,
 )
+from oodbench.cli.signals import STOPPED, all_as_ctrl_c, end_now
 from oodbench.cli.streams import guard_streams
 from oodbench.cli.terminal import app
-from oodbench.errors import Notice, OodbenchError
+from oodbench.errors import Interrupted, Notice, OodbenchError
 from oodbench.texts import printable
 from oodbench.version import __version__
 
@@ -39,6 +40,12 @@ PANELS = {
 class InOrder(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [name for names in PANELS.values() for name in names]
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise STOPPED from None
 
 
 app.info.cls = InOrder
@@ -77,9 +84,12 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         try:
-            app()
+            with all_as_ctrl_c():
+                app()
         finally:
             sys.stdout.flush()  # at the interpreter's end it would be too late to say anything
+    except Interrupted as stopped:
+        end_now(stopped)
     except OodbenchError as error:
         first, _, rest = printable(str(error)).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
