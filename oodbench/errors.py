@@ -16,6 +16,7 @@ OodbenchError
     ├── TrackingFailed       the tracking server does not answer, or answers with an error
     │   └── UnreadableRecord     an entry is damaged, or another version of oodbench wrote it
     ├── Unwritable           the disk is full or read-only
+    ├── Unprintable          standard output cannot be written
     └── Interrupted          exit code 130: stopped by the user; the same command continues
 
 `Notice` is a warning: something was left out, and the rest goes on.
@@ -106,6 +107,14 @@ class Unwritable(WorkError):
         super().__init__(
             f"cannot write into {directory}: {error.strerror or error}.\n"
             "Free some space or name another --directory. Finished work is kept, and the same command continues."
+        )
+
+
+class Unprintable(WorkError):
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"standard output cannot be written: {error.strerror or error}.\n"
+            "Send it elsewhere; what was recorded is kept."
         )
 
 

@@ -209,9 +209,11 @@ class Killed:
 
 @pytest.fixture
 def kill_and_resume(ray_address: str, processes: WarmProcesses, tmp_path: Path) -> Callable[..., Killed]:
-    """Start a run, kill -9 its driver so many seconds after it came to a stage, and give the same command again."""
+    """Start a run, end its driver so many seconds after it came to a stage, and give the same command again."""
 
     def moment(stage: str, directory: Path, log: Path) -> bool:
+        if stage == "begin":
+            return True
         if stage == "start":
             return "making the data" in log.read_text()
         if stage == "search":
@@ -222,7 +224,9 @@ def kill_and_resume(ray_address: str, processes: WarmProcesses, tmp_path: Path) 
             return any(directory.glob("outbox/*/parcel.json"))
         return bool(record_runs(directory)[stage.removeprefix("recorded "), "FINISHED", "active"])
 
-    def call(stage: str, delay: float, trainings: int, *arguments: str) -> Killed:
+    def call(
+        stage: str, delay: float, trainings: int, *arguments: str, number: signal.Signals = signal.SIGKILL
+    ) -> Killed:
         directory, log = tmp_path / f"{stage}-{delay}", tmp_path / f"{stage}-{delay}.log"
         command = [sys.executable, "-m", "oodbench", "run", *arguments, "--json", "--address", ray_address]
         command += ["--directory", str(directory)]
@@ -234,8 +238,10 @@ def kill_and_resume(ray_address: str, processes: WarmProcesses, tmp_path: Path) 
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.002)
             time.sleep(delay)
-            driver.kill()
-            assert driver.wait() == -signal.SIGKILL, f"ended before {delay} s after {stage}: {log.read_text()}"
+            assert driver.poll() is None, f"ended before {delay} s after {stage}: {log.read_text()}"
+            driver.send_signal(number)
+            code = driver.wait(timeout=60)
+        assert code in (-number, *([] if number == signal.SIGKILL else [0, 130])), log.read_text()
         packs = [path.read_bytes() for path in directory.glob("studies/*/pack-*.pickle")]
         concluded = any(directory.glob("outbox/*/parcel.json")) or record_runs(directory)["study", "FINISHED", "active"]
         finished = sum(len(pickle.loads(content[32:]).predictors) for content in packs)

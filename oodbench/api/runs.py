@@ -51,12 +51,20 @@ class Result:
 
     def leaderboards(self, mixed: bool = False) -> list[Leaderboard]:
         """One leaderboard per dataset setting of the run, with the studies of this run only."""
-        boards = []
-        for dataset_id in dict.fromkeys(study.dataset_id for study in self.studies):
-            studies = [study for study in self.studies if study.dataset_id == dataset_id]
-            labels = [study.label for study in studies]
-            boards.append(compile_leaderboard(dataset_id, self.record.records_of(studies), labels, mixed=mixed))
-        return boards
+        by_dataset: dict[str, list[Study]] = {}
+        for study in self.studies:
+            by_dataset.setdefault(study.dataset_id, []).append(study)
+        readings = self.record.read_boards(list(by_dataset.values()))
+        return [
+            compile_leaderboard(
+                dataset_id,
+                reading.studies,
+                [study.label for study in studies],
+                mixed=mixed,
+                unreadable=reading.unreadable,
+            )
+            for (dataset_id, studies), reading in zip(by_dataset.items(), readings, strict=True)
+        ]
 
     def leaderboard(self) -> Leaderboard:
         """The leaderboard of a run on one dataset setting."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UserError
+from oodbench.plugin.reading import read_bounded
+from oodbench.texts import as_csv, from_csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 ENDING = "_cells.csv"
 MEASURED = ("error", "accuracy", "f1")
+SCORES_BYTES = 256 << 20  # of a file: a row has about 60
+TEXTS = ("dataset_id", "method", "task", "environment")
 NEEDED = ("dataset_id", "method", "task", "seed", "environment", "error")
 
 
@@ -47,12 +51,12 @@ def write_cells(scores: Sequence[MethodScores]) -> str:
     if not frames:
         return ",".join(NEEDED) + "\n"
     frame = pd.concat(frames, ignore_index=True)
-    return str(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]].to_csv(index=False))
+    return as_csv(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]])
 
 
 def read_cells(files: Iterable[Path]) -> list[MethodScores]:
     """The scores that `write_cells` wrote, perhaps none."""
-    return [scores for file in files for scores in parse_scores(str(file), file.read_bytes())]
+    return [scores for file in files for scores in parse_scores(str(file), read_bounded(file, SCORES_BYTES))]
 
 
 def parse_scores(file: str, content: bytes) -> list[MethodScores]:
@@ -99,6 +103,7 @@ def _from_cells(content: bytes) -> list[MethodScores]:
         raise ValueError(f"no column {lacking[0]!r}")
     # from texts, to the last bit: pandas' own parser of numbers is quicker and not exact in all versions
     frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
+    frame = frame.assign(**{name: frame[name].map(from_csv_text, na_action="ignore") for name in TEXTS})
     return [
         MethodScores(
             str(dataset_id),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Mark = Literal["best", "tied", ""]
+NOT_RUN, UNREADABLE = "not run", "unreadable"  # why nothing is known of a row
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,10 @@ def compile_leaderboard(
     stability: bool = False,
     over: Over = "seeds",
     mixed: bool = False,
+    unreadable: Mapping[str, str] | None = None,
 ) -> Leaderboard:
-    """The board of these studies, one a label. `missing` labels are shown without values.
+    """The board of these studies, one a label. `missing` labels are shown without values; of those that were run but
+    are `unreadable`, it says what is wrong.
 
     Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
     metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
@@ -261,8 +264,9 @@ def compile_leaderboard(
         )
         for label, study in by_label.items()
     ]
+    why = {label: f"{UNREADABLE}: {what}" for label, what in (unreadable or {}).items()}
     rows += [
-        Row(label, {name: Cell(None, None) for name in metrics}, 0, 0, 0, "", "", "not run")
+        Row(label, {name: Cell(None, None) for name in metrics}, 0, 0, 0, "", "", why.get(label, NOT_RUN))
         for label in dict.fromkeys(missing)
         if label not in by_label
     ]

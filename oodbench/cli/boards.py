@@ -26,6 +26,7 @@ from oodbench.cli.terminal import (
 from oodbench.errors import UserError
 from oodbench.settings.fields import split_assignments
 from oodbench.study.directory import DIRECTORY
+from oodbench.texts import printable
 
 if TYPE_CHECKING:
     from oodbench.board.leaderboard import Leaderboard
@@ -113,7 +114,7 @@ def _show(board: Leaderboard, format: str, folder: Path | None, ledger: bool) ->
     elif format == "table":
         print_board(board, ledger)
     else:
-        print(render(board, format, ledger))
+        print(printable(render(board, format, ledger)))
 
 
 def _say_written(path: Path) -> None:

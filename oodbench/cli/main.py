@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -22,8 +22,11 @@ from oodbench.cli import (  # noqa: F401  (they register)
     stability,
     sync,
 )
+from oodbench.cli.signals import STOPPED, all_as_ctrl_c, end_now
+from oodbench.cli.streams import guard_streams
 from oodbench.cli.terminal import app
-from oodbench.errors import Notice, OodbenchError
+from oodbench.errors import Interrupted, Notice, OodbenchError
+from oodbench.texts import printable
 from oodbench.version import __version__
 
 PANELS = {
@@ -37,6 +40,12 @@ PANELS = {
 class InOrder(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [name for names in PANELS.values() for name in names]
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise STOPPED from None
 
 
 app.info.cls = InOrder
@@ -62,25 +71,36 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Ours are for the user; those of others are shown as Python shows them."""
-    text = f"notice: {message}\n" if issubclass(category, Notice) else None
-    print(text or warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+    ours = issubclass(category, Notice)
+    text = f"notice: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    print(printable(text), end="", file=file or sys.stderr)
 
 
 def main() -> None:
     """Run the command line; errors of ours are two lines on standard error and an exit code."""
+    guard_streams()
     gc.set_threshold(100_000)  # start-up makes many objects that all stay
     warnings.simplefilter("default", Notice)
     warnings.showwarning = _show_warning
     try:
-        app()
+        try:
+            with all_as_ctrl_c():
+                app()
+        finally:
+            sys.stdout.flush()  # at the interpreter's end it would be too late to say anything
+    except Interrupted as stopped:
+        end_now(stopped)
     except OodbenchError as error:
-        first, _, rest = str(error).partition("\n")
+        first, _, rest = printable(str(error)).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(1)
     except OSError as error:
         if error.filename is None:
             raise
-        print(f"error: {str(error.filename)[:200]}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
+        name = printable(str(error.filename)[:200])
+        print(f"error: {name}: {error.strerror}.\nName another file or folder.", file=sys.stderr)
         sys.exit(2)
     finally:
         gc.freeze()  # the interpreter's last collections would visit every object of torch and mlflow

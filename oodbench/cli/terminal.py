@@ -14,6 +14,7 @@ import typer
 from oodbench.api.boards import BoardOptions
 from oodbench.board.statistics import OVER, Over
 from oodbench.cli.options import typer_option
+from oodbench.cli.streams import make_console
 from oodbench.errors import UnknownName, UserError
 from oodbench.study.directory import DIRECTORY
 from oodbench.study.spec import Place, Training
@@ -102,14 +103,10 @@ def sync_command(directory: Path, destination: str) -> str:
 
 
 def output() -> Console:
-    from rich.console import Console
-
-    console = Console()
+    console = make_console()
     # a file or pipe has no width: do not cut tables for it
-    return console if console.is_terminal else Console(width=160)
+    return console if console.is_terminal else make_console(width=160)
 
 
 def errors() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True)
+    return make_console(stderr=True)

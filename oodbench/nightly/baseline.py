@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from oodbench.board.cells import ENDING, MethodScores, read_cells, scores_of
 from oodbench.errors import UserError
 from oodbench.nightly.machine import Machine
+from oodbench.plugin.reading import read_bounded
 
 if TYPE_CHECKING:
     from oodbench.api.suites import SuiteResult
@@ -79,7 +80,7 @@ def read_night(folder: Path) -> Night:
     """A baseline as `write_night` left it."""
     path = folder / FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bounded(path))
         studies = [StudyState(**study) for study in content["studies"]]
         machine, speed, faults = Machine(**content["machine"]), content["speed"], content["speed_faults"]
         date, commit, files = content["date"], content["git_commit"], content["files"]

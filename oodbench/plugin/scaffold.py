@@ -38,5 +38,6 @@ def write_plugin(plugin: str, name: str, directory: Path, kind: str | None = Non
     }.items():
         path = folder / target
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(Template(template.joinpath(part).read_text()).substitute(words))
+        text = Template(template.joinpath(part).read_text(encoding="utf-8")).substitute(words)
+        path.write_text(text, encoding="utf-8")
     return folder

@@ -21,7 +21,7 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
     (folder / STUDY_FILE).write_bytes(write_document(record))
     outcome.results.to_parquet(folder / RESULTS_FILE, index=False)
     if record.choice:
-        (folder / ENVIRONMENTS).write_text(_environment_table(outcome.results))
+        (folder / ENVIRONMENTS).write_text(_environment_table(outcome.results), encoding="utf-8")
     for seed, model in storable(outcome.models).items():
         write_model(model, folder / f"{MODEL_FOLDER}{seed}", record.task, record.data.columns, record.data.features)
 

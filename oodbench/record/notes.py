@@ -12,6 +12,7 @@ from oodbench.record import schema
 from oodbench.settings.space import Value
 from oodbench.study.record import Kept, StudyRecord
 from oodbench.study.selectors import SELECTORS
+from oodbench.texts import markdown, markdown_code
 
 MOST_LISTED = 10  # models
 RUN_ID = "RUN_ID"  # in these tags: the run's own id, known when it is delivered
@@ -38,22 +39,22 @@ def study_note(record: StudyRecord, metrics: Mapping[str, float]) -> str:
     """What it is, what came out, how to do it again, how to load a model. Markdown."""
     budget, ledger = record.budget, record.ledger
     parts = [
-        f"**{record.label}** on **{record.dataset_id}**: {ledger.trials} configurations × "
+        f"**{markdown(record.label)}** on **{markdown(record.dataset_id)}**: {ledger.trials} configurations × "
         f"{budget.seeds} seeds, chosen by `{record.selector}` ({SELECTORS[record.selector]})."
     ]
-    parts += [f"*{record.notice}*"] if record.notice else []
+    parts += [f"*{markdown(record.notice)}*"] if record.notice else []
     if record.choice:
         parts.append(f"Test error **{_with_spread(metrics, 'mean_error')}**, in the worst environment "
                      f"{_with_spread(metrics, 'max_error')} (means over seeds ± their spread).")  # fmt: skip
         chosen = hparams_text(record.choice.hparams) or "defaults"
-        parts.append(f"Chosen: configuration {record.choice.configuration}, `{chosen}`.")
+        parts.append(f"Chosen: configuration {record.choice.configuration}, {markdown_code(chosen)}.")
     else:
-        parts.append(f"**Failed**: {record.reason[:500]}")
+        parts.append(f"**Failed**: {markdown(record.reason[:500])}")
     if ledger.failed_trainings:
         failed = f"{ledger.failed_trainings} of {ledger.trainings} trainings failed"
         parts.append(f"{failed}: `study.json` has the reasons, under `failures`.")
     command = record.provenance.command
-    parts += [f"Do it again: `{command}`"] if command else []  # a block of code would not be wrapped
+    parts += [f"Do it again: {markdown_code(command)}"] if command else []  # a block of code would not be wrapped
     if record.choice and record.models == "loadable":
         load = f'mlflow.pyfunc.load_model("runs:/{RUN_ID}/{schema.MODEL_FOLDER}{budget.seed}")'
         parts.append(f"The chosen model of the first seed: `{load}`")
@@ -93,11 +94,15 @@ def with_run_id(tags: Mapping[str, str], run_id: str) -> dict[str, str]:
 
 def experiment_tags(record: StudyRecord) -> dict[str, str]:
     """What the experiment of a dataset setting says: it is about all studies on it."""
-    parts = [f"Studies on **{record.dataset_id}**: a run per study, and in it a run per configuration that was tried."]
-    parts += [f"*{record.notice}*"] if record.notice else []
+    parts = [
+        f"Studies on **{markdown(record.dataset_id)}**: a run per study, and in it a run per configuration that was "
+        "tried."
+    ]
+    parts += [f"*{markdown(record.notice)}*"] if record.notice else []
+    board = markdown_code(f"oodbench leaderboard {record.dataset}")
     parts.append(
         "*Views* has `methods` (test errors, choices, costs) and `configurations` (validation errors). Lower errors "
-        f"are better. Use `oodbench leaderboard {record.dataset}` to test whether a difference is significant."
+        f"are better. Use {board} to test whether a difference is significant."
     )
     return {
         schema.DATASET: record.dataset,

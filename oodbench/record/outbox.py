@@ -83,7 +83,7 @@ class Outbox:
         with contextlib.suppress(OSError):  # it stays where it is, and is left out the next time, too
             self.damaged.mkdir(exist_ok=True)
             folder.rename(where)
-            (where / "reason.txt").write_text(reason + "\n")
+            (where / "reason.txt").write_text(reason + "\n", encoding="utf-8")
         where = where if where.is_dir() else folder
         return f"it is damaged: {reason}.\nIt is kept in {where}; the command of its study runs the study again."
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.study.document import Damaged, read_document
-from oodbench.study.record import RESULTS_FILE, STUDY_FILE, StudyRecord, parse_record, read_results
+from oodbench.study.reading import parse_record, read_results
+from oodbench.study.record import RESULTS_FILE, STUDY_FILE, StudyRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,10 +86,12 @@ def read_parcel(folder: Path) -> Parcel:
     try:
         name = SLIP_FILE
         slip = read_document(Slip, files[SLIP_FILE].read_bytes(), SCHEMA)
+        if slip.id != folder.name:
+            raise Damaged(f"its id is {slip.id!r}, and its folder is {folder.name}")
         name = STUDY_FILE
         record = parse_record(files[STUDY_FILE].read_bytes())
         name = RESULTS_FILE
-        results = read_results(files[RESULTS_FILE])
+        results = read_results(files[RESULTS_FILE], record)
     except Damaged as error:
         raise Damaged(f"{name}: {error}") from None
     return Parcel(slip.id, slip.destination, slip.fresh, record, results, folder)

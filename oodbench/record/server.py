@@ -49,7 +49,6 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C reaches us, and we end the server with its children
     )  # fmt: skip
-    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         _wait_until_up(server, port)
         console.print(f"http://{HOST}:{port}/{record.page_of(experiment)}", highlight=False, soft_wrap=True)
@@ -58,7 +57,6 @@ def serve(dataset: str | None, settings: Mapping[str, str], port: int, directory
     except KeyboardInterrupt:
         pass
     finally:
-        signal.signal(signal.SIGTERM, previous)
         if server.poll() is None:
             _end(server)
 

@@ -6,9 +6,10 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from oodbench.board.cells import ENDING, MethodScores, parse_scores, scores_of
+from oodbench.board.cells import ENDING, SCORES_BYTES, MethodScores, parse_scores, scores_of
 from oodbench.board.leaderboard import compile_leaderboard
 from oodbench.errors import UserError
+from oodbench.plugin.reading import read_bounded
 from oodbench.record.tracking import Record
 
 
@@ -17,11 +18,18 @@ def read_scores(source: str, open_record: Callable[[], Record]) -> list[MethodSc
     path = Path(source)
     if path.exists():
         files = _of_interest([str(file) for file in path.iterdir()]) if path.is_dir() else [source]
-        return _all({file: Path(file).read_bytes() for file in files}, source)
+        return _all({file: _content(file) for file in files}, source)
     revision, colon, inside = source.partition(":")
     if colon and revision and _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is not None:
         return _all(_at_revision(source, inside), source)
     return _recorded(open_record(), source)
+
+
+def _content(file: str) -> bytes:
+    try:
+        return read_bounded(Path(file), SCORES_BYTES)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}.\nName a file of scores, or a folder.") from None
 
 
 def _at_revision(source: str, inside: str) -> dict[str, bytes]:

@@ -10,26 +10,31 @@ import contextlib
 import json
 import logging
 import os
-import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
-from oodbench.errors import TrackingFailed, Unreachable
+from oodbench.errors import Notice, TrackingFailed, Unreachable
+from oodbench.record.database import ensure_database
 from oodbench.record.entry import DataInput, Entry
 from oodbench.record.schema import DATA_CONTEXT, SOURCE_NAME, SOURCE_TYPE
+from oodbench.study.directory import make_folder
+from oodbench.texts import SECRET, printable, redact, without_user
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
 CONNECT_SECONDS = 10
+MOMENT_SECONDS = 2  # to wait for the lock without a word
 MOST_METRICS = 1000  # in one request
 DATABASE = "mlflow.db"
+DATABASES = ("postgresql", "mysql", "mssql")  # that MLflow takes besides sqlite
 SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")  # MLflow reads them by itself
 
 T = TypeVar("T")
@@ -45,7 +50,8 @@ class Store:
             urlsplit(tracking_uri or "")
         except ValueError as error:
             raise Unreachable(
-                f"--tracking-uri {tracking_uri} is not an address: {error}.\nFor example http://127.0.0.1:5000."
+                f"--tracking-uri {redact(tracking_uri or '')} is not an address: {error}.\n"
+                "For example http://127.0.0.1:5000."
             ) from None
         self.directory = directory.resolve()
         self.embedded = tracking_uri is None
@@ -58,13 +64,12 @@ class Store:
     @property
     def address(self) -> str:
         """The URI as it may be shown: without a password."""
-        shown = re.sub(r"://.*@", "://***@", self.uri)
-        return re.sub(r"([?&](?:password|token)=)[^&]*", r"\1***", shown)
+        return redact(self.uri)
 
     @property
     def destination(self) -> str:
         """The URI as it may be stored, for parcels to find it again; empty for the embedded record."""
-        return "" if self.embedded else self.address.replace("***@", "")
+        return "" if self.embedded else without_user(self.uri)
 
     @property
     def is_server(self) -> bool:
@@ -83,9 +88,11 @@ class Store:
 
             try:
                 with self.alone():
+                    if self.embedded:
+                        ensure_database(self.directory / DATABASE)
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
-            except _errors() as error:
+            except Exception as error:  # migrations of a damaged database raise whatever their parts raise
                 raise Unreachable(
                     f"the tracking store {self.address} does not work: {self._shown(error)}\n"
                     "Check --tracking-uri, or leave it out."
@@ -104,17 +111,20 @@ class Store:
 
     def _shown(self, error: Exception) -> str:
         """The first line, without passwords."""
-        text = str(error).strip().partition("\n")[0]
-        for secret in (urlsplit(self.uri).password, *(os.environ.get(name) for name in SECRETS)):
-            text = text.replace(secret, "***") if secret else text
-        return re.sub(r"://[^/\s]*@", "://***@", text)[:160]
+        text = redact(str(error).strip().partition("\n")[0])
+        password = urlsplit(self.uri).password or ""
+        for secret in (password, unquote(password), *(os.environ.get(name) for name in SECRETS)):
+            text = text.replace(secret, SECRET) if secret else text
+        return printable(text)[:160]
 
     def check_reachable(self) -> None:
         """Whether anything answers at all; MLflow itself would try for long."""
+        if urlsplit(self.uri).scheme.partition("+")[0] in DATABASES:
+            self._check_database()
         if not self.is_server:
             return
         try:
-            with urlopen(re.sub(r"://.*@", "://", self.uri).rstrip("/") + "/health", timeout=CONNECT_SECONDS):
+            with urlopen(without_user(self.uri).rstrip("/") + "/health", timeout=CONNECT_SECONDS):
                 pass
         except HTTPError:
             return  # something answers; what it is, MLflow will find out
@@ -124,17 +134,44 @@ class Store:
                 "Start it, correct --tracking-uri, or leave it out to use the embedded database."
             ) from None
 
+    def _check_database(self) -> None:
+        """MLflow would try for minutes, without a word."""
+        from sqlalchemy import NullPool, create_engine
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            with create_engine(self.uri, poolclass=NullPool).connect():
+                pass
+        except ImportError as error:
+            raise Unreachable(
+                f"{self.address} needs a Python package that is not installed: {error.name or self._shown(error)}.\n"
+                "Install it, correct --tracking-uri, or leave it out to use the embedded database."
+            ) from None
+        except SQLAlchemyError as error:
+            raise Unreachable(
+                f"no database answers at {self.address}: {self._shown(error)}.\n"
+                "Start it, correct --tracking-uri, or leave it out to use the embedded database."
+            ) from None
+
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """The embedded database has one writer at a time; a server takes many."""
         if not self.embedded:
             yield
             return
-        from filelock import FileLock
+        from filelock import FileLock, Timeout
 
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.directory / "mlflow.lock"):
+        make_folder(self.directory)
+        lock = FileLock(self.directory / "mlflow.lock")
+        try:
+            lock.acquire(timeout=MOMENT_SECONDS)
+        except Timeout:
+            warnings.warn(f"waiting for another driver that writes to {self.address}", Notice, stacklevel=3)
+            lock.acquire()
+        try:
             yield
+        finally:
+            lock.release()
 
     def experiment_id(self, dataset_id: str) -> str | None:
         experiment = self.ask(self.client.get_experiment_by_name, dataset_id)
@@ -240,3 +277,5 @@ def _quieten() -> None:
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # it tells every error of a database with its traceback, and so do we, in two lines
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)

@@ -8,6 +8,7 @@ from oodbench.board.leaderboard import Leaderboard
 from oodbench.errors import UnknownName
 from oodbench.report.latex import latex_table
 from oodbench.report.tables import markdown_report
+from oodbench.texts import as_csv
 
 FORMATS = ("table", "md", "csv", "json", "latex")
 
@@ -17,7 +18,7 @@ def render(board: Leaderboard, format: str, ledger: bool = False) -> str:
     if format == "md":
         return markdown_report(board, ledger)
     if format == "csv":
-        return board.frame(ledger).to_csv(index=False).rstrip("\n")
+        return as_csv(board.frame(ledger)).rstrip("\n")
     if format == "json":
         return json.dumps(board.as_dict(), indent=2)
     if format == "latex":

@@ -14,6 +14,7 @@ from oodbench.report.latex import latex_table
 from oodbench.report.tables import legend, line, markdown_table, notes, rich_table
 from oodbench.report.text import ABSENT, cell_text
 from oodbench.settings.space import fixed_text
+from oodbench.texts import as_csv, markdown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
         name = board.board.name
         figures = _write_figures(board, folder / name) if board.board.figures else []
         shown = [path.relative_to(folder) for path in figures]
-        texts = {f"{name}.md": _markdown(board, shown), f"{name}.csv": _frame(board).to_csv(index=False)}
+        texts = {f"{name}.md": _markdown(board, shown), f"{name}.csv": as_csv(_frame(board))}
         texts[f"{name}{ENDING}"] = write_cells(scores_of(board.leaderboards))
         if board.board.curve is None:
             texts[f"{name}.tex"] = latex_table(board.leaderboards, board.board.title) + "\n"
@@ -96,7 +97,8 @@ def print_boards(boards: Sequence[BoardResult], console: Console) -> None:
 
 
 def _markdown(board: BoardResult, figures: list[Path]) -> str:
-    lines = [f"# {board.board.title}", ""]
+    title = markdown(board.board.title)
+    lines = [f"# {title}", ""]
     if board.board.curve is None:
         for leaderboard in board.leaderboards:
             lines += [markdown_table(leaderboard), ""]
@@ -105,12 +107,12 @@ def _markdown(board: BoardResult, figures: list[Path]) -> str:
             lines += ["", f"![{figure.stem}]({figure.as_posix()})"]
     else:
         titles, rows = _curve_table(board)
-        lines += [f"**{board.leaderboards[0].dataset_id}**", "", f"![{board.board.title}]({board.board.name}.svg)", ""]
-        lines += [line(titles), line(["---:"] * len(titles)), *(line(row) for row in rows), ""]
+        lines += [f"**{markdown(board.leaderboards[0].dataset_id)}**", "", f"![{title}]({board.board.name}.svg)", ""]
+        lines += [line(list(map(markdown, row))) for row in (titles, ["---:"] * len(titles), *rows)] + [""]
         lines.append(
             f"value ± spread (sample std over seeds, the band of the figure); {_budget(board)} trials × seeds."
         )
-    return "\n".join([*lines, *(f"\n{note}" for note in _notes(board))]) + "\n"
+    return "\n".join([*lines, *(f"\n{markdown(note)}" for note in _notes(board))]) + "\n"
 
 
 def _notes(board: BoardResult) -> list[str]:
@@ -152,7 +154,8 @@ def _frame(board: BoardResult) -> pd.DataFrame:
 def _index(result: SuiteBoards) -> str:
     command = f"{suite_command('leaderboard', result)} --output FOLDER"
     suite, mode = result.suite, result.mode
-    lines = [f"# {suite.title}", "", suite.about.strip(), "", f"Mode **{mode.name}**: {mode.about.strip()}", ""]
+    lines = [f"# {markdown(suite.title)}", "", suite.about.strip(), ""]
+    lines += [f"Mode **{mode.name}**: {mode.about.strip()}", ""]
     lines += [line(["board", "dataset settings", "studies", "trials × seeds", "concluded", "files"]), line(["---"] * 6)]
     for board in result.boards:
         name = board.board.name
@@ -162,8 +165,8 @@ def _index(result: SuiteBoards) -> str:
         lines.append(
             line(
                 [
-                    board.board.title,
-                    "; ".join(leaderboard.dataset_id for leaderboard in board.leaderboards),
+                    markdown(board.board.title),
+                    "; ".join(markdown(leaderboard.dataset_id) for leaderboard in board.leaderboards),
                     f"{done} of {asked}" if done < asked else str(done),
                     _budget(board),
                     _span([study.record.provenance.day for study in board.studies]),

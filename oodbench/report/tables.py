@@ -9,6 +9,7 @@ from oodbench.board.leaderboard import Cell, Leaderboard, Row
 from oodbench.board.metrics import STABILITY
 from oodbench.report.columns import Column, columns_of, has_interval
 from oodbench.report.text import ABSENT, cell_text, interval_text, number_text, spread_text
+from oodbench.texts import markdown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -104,21 +105,23 @@ def legend(board: Leaderboard) -> str:
 
 
 def markdown_report(board: Leaderboard, ledger: bool) -> str:
-    lines = [markdown_table(board), "", legend(board), *(f"\n{note}" for note in notes(board))]
+    lines = [markdown_table(board), "", legend(board), *(f"\n{markdown(note)}" for note in notes(board))]
     if ledger:
         lines += ["", line(["method", *LEDGER]), line(["---", *["---:"] * len(LEDGER)])]
-        lines += [line([row.label, *_spent(row)]) for row in board.rows]
+        lines += [line([markdown(row.label), *_spent(row)]) for row in board.rows]
     return "\n".join(lines)
 
 
 def markdown_table(board: Leaderboard) -> str:
     titles = titles_of(board)
-    lines = [f"**{board.dataset_id}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
-    lines += [line(texts_of(board, row, "**{}**")) for row in board.rows]
+    lines = [f"**{markdown(board.dataset_id)}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
+    plain = [replace(row, label=markdown(row.label), information=markdown(row.information)) for row in board.rows]
+    lines += [line(texts_of(board, row, "**{}**")) for row in plain]
     return "\n".join(lines)
 
 
 def line(cells: list[str]) -> str:
+    """A row of a Markdown table; the cells are Markdown."""
     return "| " + " | ".join(cells) + " |"
 
 
@@ -165,7 +168,9 @@ def within_mark(cell: Cell) -> str:
 
 def _value(row: Row, cell: Cell, bold: str) -> str:
     if cell.value is None:
-        return "not run" if row.failure == "not run" else "failed" if row.failure else ABSENT
+        if row.budget is None and row.failure:  # nothing is known of it
+            return row.failure.partition(":")[0]
+        return "failed" if row.failure else ABSENT
     text = cell_text(cell)
     return bold.format(text) if cell.mark == "best" else f"≈ {text}" if cell.mark == "tied" else text
 

@@ -7,75 +7,114 @@ import importlib
 import logging
 import os
 import shutil
+import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from oodbench.errors import Unreachable
+from oodbench.search.own import all_ended, apart, own_folder, own_settings, read_settings_again
+from oodbench.texts import redact
 
 CONNECT_SECONDS = 5
-ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @contextlib.contextmanager
 def cluster(address: str | None) -> Iterator[None]:
     """A Ray cluster to work on: the one at `address`, the one this process is connected to, or one of our own."""
     _quieten()
-    if address is not None:
+    if address is not None:  # a cluster of the user keeps its own settings
         _check_reachable(address)
-    else:  # our own, for the length of a run; a cluster of the user keeps its own settings
-        os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    with _kept_to_this_machine() if address is None else contextlib.nullcontext():
-        ours = _connect(address)
-    if not ours:
+        with _connected(address):
+            yield
+    elif _is_connected():
         yield
-        return
+    else:
+        with _own():
+            yield
+
+
+def _is_connected() -> bool:
+    if "ray" not in sys.modules:
+        return False
     import ray
 
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    return ray.is_initialized()
 
 
-def _connect(address: str | None) -> bool:
-    """Whether the connection is of our making; there may be one."""
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[None]:
     import ray
 
     if ray.is_initialized():
-        return False
+        yield
+        return
+    _start(address=address)
+    try:
+        yield
+    finally:
+        _shut_down()
+
+
+@contextlib.contextmanager
+def _own() -> Iterator[None]:
+    """One that starts and ends with the run."""
+    with own_folder() as folder:
+        try:
+            with own_settings(folder), apart():
+                read_settings_again()
+                _start(address="local", include_dashboard=False, _temp_dir=str(folder / "ray"))
+            yield
+        finally:
+            if "ray" in sys.modules:  # otherwise it was stopped before
+                with all_ended(folder):
+                    _shut_down()
+                read_settings_again()
+
+
+def _start(**options: Any) -> None:
+    import ray
+
     # ray.init mostly waits for its processes: meanwhile import what comes next
     importing = threading.Thread(target=importlib.import_module, args=("ray.tune",), daemon=True)
     importing.start()
     try:
-        ray.init(
-            address=address or "local",
-            include_dashboard=None if address else False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        with _signals_kept():
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        where, said = address or "this machine", " ".join(str(error).split())
+        own = options["address"] == "local"
+        where, said = redact("this machine" if own else options["address"]), redact(" ".join(str(error).split()))
         raise Unreachable(
             f"Ray at {where} does not answer: {said}\nStart it with `ray start --head`, or leave out --address."
         ) from None
     importing.join()  # modules of ray.tune import each other: another thread would find them half-made
-    return True
 
 
 @contextlib.contextmanager
-def _kept_to_this_machine() -> Iterator[None]:
-    """On Linux, Ray listens to the whole network unless told that there are no other machines. It is told while it is
-    imported and started; what else this process starts, such as a node of a cluster, is not."""
-    if ONLY_HERE in os.environ:
+def _signals_kept() -> Iterator[None]:
+    """From its start on, Ray ends the process without a word at SIGTERM; who has a handler of their own keeps it."""
+    from ray._private import utils
+
+    handler, set_handler = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    os.environ[ONLY_HERE] = "0"
+    utils.set_sigterm_handler = lambda handler: None
     try:
         yield
     finally:
-        del os.environ[ONLY_HERE]
+        utils.set_sigterm_handler = set_handler
+        signal.signal(signal.SIGTERM, handler)  # below Python, Ray has put its own in front, which aborts after 3 s
+
+
+def _shut_down() -> None:
+    import ray
+
+    with _signals_kept():
+        ray.shutdown()
 
 
 def resolve_device(device: str, address: str | None) -> str:
@@ -108,8 +147,8 @@ def _torch_finds_gpu() -> bool:
 def _check_reachable(address: str) -> None:
     if address in ("auto", "local"):
         return
-    parts = urlsplit(address if "://" in address else f"ray://{address}")
     try:
+        parts = urlsplit(address if "://" in address else f"ray://{address}")
         host, port = parts.hostname, parts.port
         if host is None:
             raise ValueError
@@ -117,10 +156,13 @@ def _check_reachable(address: str) -> None:
             if os.environ.get("RAY_USE_TLS", "0") in ("0", ""):
                 _check_speaks_grpc(connection)
     except ValueError:
-        raise Unreachable(f"--address {address!r} is not HOST:PORT.\nFor example --address 127.0.0.1:6379.") from None
+        raise Unreachable(
+            f"--address {redact(address)!r} is not HOST:PORT.\nFor example --address 127.0.0.1:6379."
+        ) from None
     except OSError as error:
         raise Unreachable(
-            f"no Ray cluster answers at {address}: {error}.\nStart one with `ray start --head`, or leave out --address."
+            f"no Ray cluster answers at {redact(address)}: {error}.\n"
+            "Start one with `ray start --head`, or leave out --address."
         ) from None
 
 

@@ -3,7 +3,7 @@
 A run that was stopped finds them here and continues. Models stay on disk until some are chosen: all of a long study
 would fill the memory. The files are for this machine's next run, not for sharing: models that are kept go to the
 record, as plain arrays. To load a pickle is to run what is in it, so the files are written for their owner alone, and
-one that somebody else could have written is not loaded.
+one that somebody else could have written is not loaded (`oodbench.search.ownership`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import hashlib
 import os
 import pickle
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oodbench.errors import WorkError
+from oodbench.errors import Notice, WorkError
+from oodbench.search.ownership import foreign_folder, read_own
 from oodbench.study.directory import study_folder, write_atomically
 from oodbench.study.document import write_document
 from oodbench.study.pack import Pack, PackResult
@@ -31,27 +33,37 @@ class PackStore:
     def __init__(self, directory: Path, study: Study) -> None:
         self.folder = study_folder(directory, study.study_id)
         self.study = study
+        self.trusted: dict[int, bytes] = {}  # checksums of the packs that this process wrote or checked
 
     def save(self, pack: Pack, result: PackResult) -> PackResult:
         """The result without its models, which are on disk from now on."""
         import cloudpickle
 
         content = cloudpickle.dumps(result)
-        write_atomically(self._path(pack.index), hashlib.sha256(content).digest() + content)
+        checksum = hashlib.sha256(content).digest()
+        write_atomically(self._path(pack.index), checksum + content)
+        self.trusted[pack.index] = checksum
         return replace(result, predictors=[])
 
     def load(self) -> dict[int, PackResult]:
         """Results without models, by pack number. A file that is damaged, or may be another's, is as good as
         none: its pack runs again."""
-        results = {}
-        for pack in self.study.packs:
-            path = self._path(pack.index)
-            if not path.exists():
-                continue
+        results: dict[int, PackResult] = {}
+        packs = [pack for pack in self.study.packs if os.path.lexists(self._path(pack.index))]
+        foreign = foreign_folder(self.folder) if packs else None
+        if foreign is not None:
+            warnings.warn(
+                f"the unfinished work in {self.folder} is not used: other users can write into {foreign}. "
+                f"Run chmod go-w {foreign}, or name another --directory",
+                Notice,
+                stacklevel=2,
+            )
+            return results
+        for pack in packs:
             try:
                 results[pack.index] = replace(self._read(pack), predictors=[])
             except WorkError:
-                path.unlink()
+                self._path(pack.index).unlink(missing_ok=True)
         return results
 
     def predictors(self) -> StoredPredictors:
@@ -63,11 +75,13 @@ class PackStore:
     def _read(self, pack: Pack) -> PackResult:
         path = self._path(pack.index)
         try:
-            if not (_only_ours(self.folder) and _only_ours(path)):
-                raise PermissionError("others could have written it")
-            content = path.read_bytes()
-            if hashlib.sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
+            ours, content = read_own(path)
+            checksum = hashlib.sha256(content[CHECKSUM_BYTES:]).digest()
+            if checksum != content[:CHECKSUM_BYTES]:
                 raise ValueError("its checksum is wrong")
+            if self.trusted.get(pack.index) != checksum and (not ours or foreign_folder(self.folder) is not None):
+                raise PermissionError("others could have written it")
+            self.trusted[pack.index] = checksum
             result: PackResult = pickle.loads(content[CHECKSUM_BYTES:])
         except Exception as error:  # unpickling may raise anything, above all when a plug-in has changed
             raise WorkError(f"{path} cannot be read: {error}.\nThe same command runs that pack again.") from None
@@ -104,8 +118,3 @@ class StoredPredictors(Mapping[tuple[int, int], Any]):
 
     def __len__(self) -> int:
         return len(self.places)
-
-
-def _only_ours(path: Path) -> bool:
-    status = path.stat()
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022

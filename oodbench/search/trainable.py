@@ -13,6 +13,7 @@ from ray import cloudpickle, tune
 from oodbench.engine.trial import Trial, training_entropy
 from oodbench.errors import one_line
 from oodbench.search.jobs import WHOLE
+from oodbench.search.own import heed_signals
 from oodbench.search.travel import pickled
 from oodbench.search.worker import run_configuration, run_pack, validation_score
 from oodbench.study.pack import Pack, PackResult
@@ -112,6 +113,7 @@ def prepare(threads: int) -> None:
     from oodbench.engine.trainer import keep_freed_memory
     from oodbench.plugin.dataset import seal_test_data
 
+    heed_signals()
     seal_test_data()
     keep_freed_memory()
     torch.set_num_threads(threads)

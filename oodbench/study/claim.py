@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from oodbench.study.directory import make_folder
+
 
 class Claims:
     """The studies that this driver has to itself."""
@@ -19,7 +21,7 @@ class Claims:
 
         if study_id in self._held:
             return True
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         lock = FileLock(self.folder / f"{study_id}.lock", thread_local=False)  # released by the thread that concludes
         try:
             lock.acquire(timeout=-1 if wait else 0, poll_interval=0.2)

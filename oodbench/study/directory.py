@@ -14,7 +14,15 @@ def study_folder(directory: Path, study_id: str) -> Path:
     return directory / "studies" / study_id
 
 
+def make_folder(folder: Path, mode: int = 0o755) -> None:
+    """With those above it. Nobody else can write into what is made here, however generous the umask: what lies in
+    folders of others is not trusted later."""
+    for place in reversed((folder, *folder.parents)):
+        if not place.is_dir():
+            place.mkdir(mode=mode, exist_ok=True)
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent, 0o700)
     with replacing(path) as temporary:
         temporary.write_bytes(content)

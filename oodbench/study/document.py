@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 T = TypeVar("T", bound="DataclassInstance")
+MOST_DIGITS = 300  # of a whole number; one with more does not fit into a float
 
 
 class Damaged(ValueError):
@@ -36,7 +37,9 @@ def read_document(kind: type[T], content: bytes, schema: int) -> T:
     from pydantic import ValidationError
 
     try:
-        given = json.loads(content)
+        given = json.loads(content, parse_int=_whole_number)
+    except Damaged:
+        raise
     except (ValueError, RecursionError):  # no JSON, or no text
         raise Damaged("it is not JSON") from None
     if not isinstance(given, dict) or not isinstance(given.get("schema"), int):
@@ -80,6 +83,12 @@ def _difference(given: Any, understood: Any, place: str) -> str:
     else:
         return ""
     return next(filter(None, (_difference(*inner) for inner in deeper)), "")
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise Damaged(f"it has a number of {len(text)} digits")
+    return int(text)
 
 
 def _plain(value: Any) -> Any:

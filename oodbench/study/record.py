@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from oodbench.engine.data import Task
 from oodbench.kit.stability import Description
 from oodbench.settings.space import Fixed, Value
-from oodbench.study.document import Damaged, read_document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -217,39 +215,3 @@ class ConcludedStudy:
     @property
     def label(self) -> str:
         return self.record.label
-
-
-def parse_record(content: bytes) -> StudyRecord:
-    """What study.json holds. Raises `OtherSchema` or `Damaged`."""
-    record = read_document(StudyRecord, content, SCHEMA)
-    if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
-        raise Damaged(f"its status {record.status} does not go with its choice")
-    if record.choice and record.choice.configuration not in range(len(record.configurations)):
-        raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
-    return record
-
-
-def read_results(path: Path) -> pd.DataFrame:
-    """What results.parquet holds. Raises `Damaged`."""
-    import pandas as pd
-
-    try:
-        results = pd.read_parquet(path)
-    except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
-        raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
-    for name, kind in COLUMNS.items():
-        if name not in results:
-            raise Damaged(f"it has no column {name!r}")
-        if not _holds(results[name], kind):
-            raise Damaged(f"its column {name!r} is of type {results[name].dtype}")
-    return results
-
-
-def _holds(column: pd.Series[float], kind: str) -> bool:
-    from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_object_dtype, is_string_dtype
-
-    if kind == "O":
-        return is_string_dtype(column) or is_object_dtype(column)
-    check = {"i": is_integer_dtype, "f": is_float_dtype, "b": is_bool_dtype}[kind]
-    # a column of no rows has no type, nor has one of no values: a regression has no accuracy
-    return bool(check(column) or (column.isna().all() if kind == "f" else not len(column)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 from oodbench.board.leaderboard import Leaderboard, Published
 from oodbench.errors import UserError
 from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.reading import read_bounded
 from oodbench.settings.fields import configure, split_assignments
+from oodbench.texts import from_csv_text
 
 COLUMNS = ("board", "setting", "method", "metric", "value", "spread")
 
@@ -28,14 +31,18 @@ class Figure:
 
 def read_figures(path: Path, shown: str) -> list[Figure]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
-            return [_figure(row, f"{shown}, line {reader.line_num}") for row in reader]
-    except (OSError, UnicodeDecodeError) as error:
+        reader = csv.DictReader(io.StringIO(read_bounded(path).decode(), newline=""))
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
+        return [_figure(_plain(row), f"{shown}, line {reader.line_num}") for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{shown} cannot be read: {reason}.\nThe path is relative to the suite's folder.") from None
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """With the texts as they were before a CSV file quoted them."""
+    return {name: from_csv_text(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _figure(row: Mapping[str, str], where: str) -> Figure:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board.leaderboard import Cell, Leaderboard, compile_leaderboard
-from oodbench.errors import Notice, UnreadableRecord
 from oodbench.settings.space import Value
 from oodbench.study.study import Study
 from oodbench.suite.published import stand_beside
 from oodbench.suite.suite import BoardSpec, Mode, Overrides, Part, Suite
 
 if TYPE_CHECKING:
-    from oodbench.record.tracking import Record
+    from oodbench.record.tracking import Reading, Record
     from oodbench.study.record import ConcludedStudy
 
 Placed = tuple[Part, Study]
@@ -68,36 +66,33 @@ class SuiteBoards:
 
 def compile_boards(suite: Suite, placed: Sequence[Placed], record: Record, mixed: bool) -> list[BoardResult]:
     """The suite's boards in their order, from what the record has of their studies."""
-    return [
-        _compile_board(board, [(part, study) for part, study in placed if part.board is board], record, mixed)
+    tables = [
+        [(part, study) for part, study in placed if part.board is board and part.settings is settings]
         for board in suite.boards
+        for settings in board.settings
+    ]
+    readings = iter(record.read_boards([[study for _, study in table] for table in tables]))
+    rest = iter(tables)
+    return [
+        _compile_board(board, [(next(rest), next(readings)) for _ in board.settings], mixed) for board in suite.boards
     ]
 
 
-def _compile_board(board: BoardSpec, placed: Sequence[Placed], record: Record, mixed: bool) -> BoardResult:
+def _compile_board(board: BoardSpec, tables: Sequence[tuple[list[Placed], Reading]], mixed: bool) -> BoardResult:
     leaderboards, points, by_leaderboard = [], [], []
-    for settings in board.settings:
-        here = [(part, study) for part, study in placed if part.settings is settings]
+    for settings, (here, reading) in zip(board.settings, tables, strict=True):
         studies = [study for _, study in here]
-        concluded = _read(record, studies)
         labels = [study.label for study in studies]
-        compiled = compile_leaderboard(studies[0].dataset_id, concluded, labels, board.metrics, mixed=mixed)
+        compiled = compile_leaderboard(
+            studies[0].dataset_id, reading.studies, labels, board.metrics, mixed=mixed, unreadable=reading.unreadable
+        )
         methods = {study.label: part.method for part, study in here}
         compiled = stand_beside(compiled, board.published, studies[0].dataset, methods)
         rows = {row.label: row for row in compiled.rows}
         in_order = [rows[label] for label in labels]  # the suite's, as in a paper's table
         leaderboards.append(replace(compiled, dataset_id=board.dataset_id(settings), rows=in_order))
-        by_leaderboard.append(concluded)
+        by_leaderboard.append(reading.studies)
         points += [
             Point(part.method, part.point, rows[study.label].cells) for part, study in here if part.point is not None
         ]
     return BoardResult(board, leaderboards, points, by_leaderboard)
-
-
-def _read(record: Record, studies: Sequence[Study]) -> list[ConcludedStudy]:
-    """What the record has of a board's studies; if it is nothing that can be read, the other boards are shown."""
-    try:
-        return [] if record.is_empty else record.records_of(studies)
-    except UnreadableRecord as error:
-        warnings.warn(str(error), Notice, stacklevel=2)
-        return []

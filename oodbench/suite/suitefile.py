@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oodbench.errors import UnknownName, UserError, did_you_mean
+from oodbench.plugin.reading import read_bounded
 from oodbench.study.selectors import check_selector
 from oodbench.suite.published import Figure, read_figures
 from oodbench.suite.suite import BoardSpec, Curve, Mode, Suite, Way
@@ -52,10 +53,10 @@ def read_suite(name: str) -> Suite:
         raise UnknownName("suite", name, suite_names(), remedy)
     shown = name if is_path else path.name
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_bounded(path).decode())
     except OSError as error:
         raise UserError(f"suite {shown} cannot be read: {error.strerror}.\nCheck the path.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(
             f"suite {shown} is not valid TOML: {error}.\nSee https://toml.io for how it is written."
         ) from None

@@ -18,6 +18,7 @@ import pytest
 import typer
 
 import oodbench.cli.main  # registers the commands
+from family import family
 from oodbench.cli.terminal import app
 
 Cli = Callable[..., Any]
@@ -148,7 +149,7 @@ def test_a_run_from_cold_to_the_leaderboard_and_the_page(cli: Cli, cold_cli: Cli
     assert done.code == 0, done.err
     assert "12 of 12 trainings" in done.err
     assert re.search(r"│ fdro +│", done.out)
-    assert not _ray_processes(tmp_path)
+    assert not family(tmp_path)
     board = cold_cli("leaderboard", "selection_bias", *TINY[:6])
     assert board.out == done.out
     markdown = cli("leaderboard", "selection_bias", *TINY[:6], "--format", "md").out
@@ -203,18 +204,6 @@ def _look_at_the_page(directory: Path) -> None:
         assert page.wait(timeout=20) == 0
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def _ray_processes(directory: Path) -> list[str]:
-    """Processes whose working directory is the test's: what a run left behind."""
-    left = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if process.joinpath("cwd").resolve() == directory and int(process.name) != os.getpid():
-                left.append(process.joinpath("cmdline").read_text())
-        except OSError:
-            continue
-    return left
 
 
 def test_a_stopped_run_continues_to_the_same_table(cli: Cli, ray_address: str, tmp_path: Path) -> None:

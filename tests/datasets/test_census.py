@@ -181,6 +181,29 @@ def test_nobody_answers(data_dir: Path) -> None:
         CENSUS.fetch({"states": "MA"}, Sources(mirrors=("http://127.0.0.1:1",)), Transfer())
 
 
+def test_passwords_of_mirrors_are_neither_said_nor_stored(server: Any, made: Make, data_dir: Path) -> None:
+    class Notes(Transfer):
+        def note(self, text: str) -> None:
+            said.append(text)
+
+    said: list[str] = []
+    server.offer(made("MA"))
+    secret, host = "hunter2", server.address.removeprefix("http://")
+    bad = (f"http://me:{secret}@[::1", f"http://me:{secret}@127.0.0.1:1", f"http://127.0.0.1:1/?api_key={secret}")
+    sources = Sources(mirrors=(*bad, f"http://me:{secret}@{host}"))
+    found = CENSUS.fetch({"states": "MA"}, sources, Notes())
+    assert json.loads((data_dir / "census/registry.json").read_text())["2018/1-Year/MA"]["source"].startswith(
+        f"{server.address}/2018"
+    )
+    with pytest.raises(Unreachable) as raised:
+        CENSUS.fetch({"states": "RI"}, Sources(mirrors=bad), Notes())
+    assert "http://***@127.0.0.1:1/2018" in "\n".join(said)
+    assert str(raised.value).count("\n") == 1
+    assert secret not in "\n".join([*said, str(raised.value), repr(found)])
+    files = [path for path in data_dir.rglob("*") if path.is_file()]
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+
+
 def test_damage_is_found_and_mended(server: Any, made: Make, data_dir: Path) -> None:
     server.offer(made("MA"), made("RI"))
     fetch(server, "MA,RI")

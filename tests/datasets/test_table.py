@@ -232,7 +232,7 @@ def test_whole_numbers_name_environments(tmp_path: Path) -> None:
 
 BAD = [
     ({"path": "none.csv"}, "path=none.csv cannot be read: No such file or directory."),
-    ({"path": "."}, "has no known file extension"),
+    ({"path": "."}, "Is a directory"),
     ({"path": "people.txt"}, "has no known file extension"),
     ({"path": "empty.csv"}, "empty.csv cannot be read: Empty CSV file"),
     ({"path": "header.csv"}, "header.csv has no rows"),

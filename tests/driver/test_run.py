@@ -19,8 +19,9 @@ from safetensors import safe_open
 import oodbench
 from oodbench import Dataset, Environment, Hparams, LossMethod, Method, Rows, TrainingRows
 from oodbench.engine.data import Task
-from oodbench.errors import MissingInformation, UserError, WorkError
+from oodbench.errors import MissingInformation, Notice, UserError, WorkError
 from oodbench.record.tracking import Record
+from parcels import put
 
 TINY = {"majority": 200, "minority": 40, "test_rows": 50}
 QUICK = {"trials": 3, "seeds": 2}
@@ -177,6 +178,26 @@ def test_a_finished_study_is_not_run_again(finished: oodbench.Result) -> None:
     again = run(["erm", "fdro"], directory=finished.record.directory)
     assert len(client.search_runs([one.experiment_id for one in client.search_experiments()])) == count
     assert again.leaderboard() == finished.leaderboard()
+
+
+def test_a_damaged_parcel_and_a_damaged_study_do_not_stop_a_run(finished: oodbench.Result) -> None:
+    directory = finished.record.directory
+    (bad,) = put(directory, "irm")
+    (bad.folder / "parcel.json").write_text('{"schema": 1, "mood": "good"')
+    run_id = next(row.run_id for row in finished.leaderboard().rows if row.label == "erm")
+    file = directory / "artifacts" / run_id / "artifacts" / "study.json"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9])
+    try:
+        with pytest.warns(Notice) as warned:
+            rows = {row.label: row for row in run(["erm", "fdro"], directory=directory).leaderboard().rows}
+    finally:
+        file.write_bytes(whole)
+    told = [str(each.message) for each in warned if issubclass(each.category, Notice)]
+    assert [text.partition(": ")[0] for text in told] == [f"parcel {bad.id} is left out", "left out"]
+    assert rows["fdro"].cells["mean_error"].value is not None
+    assert rows["erm"].failure.startswith(f"unreadable: run {run_id} (erm) is damaged: study.json: it is not JSON")
+    assert (directory / "damaged" / bad.id / "reason.txt").read_text() == "parcel.json: it is not JSON\n"
 
 
 def test_the_newest_study_of_a_label_counts_and_a_fresh_run_gives_the_same(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,34 +15,19 @@ import pandas as pd
 import pytest
 
 import oodbench
+from oodbench.board.leaderboard import compile_leaderboard
 from oodbench.errors import Notice, UnreadableRecord, UserError
 from oodbench.record.delivery import deliver, deliver_all
 from oodbench.record.outbox import Outbox
-from oodbench.record.parcel import Parcel
 from oodbench.record.sources import read_scores
 from oodbench.record.tracking import Record
 from oodbench.report.stability import look_up
+from oodbench.report.tables import notes, texts_of
 from oodbench.study.outcome import Outcome
-from oodbench.study.record import COLUMNS, StudyRecord
-from studies import made_up
+from oodbench.study.record import StudyRecord
+from parcels import outcome, put
 
 Edit = Callable[[Path], object]
-
-
-def outcome(label: str, error: float = 1.0) -> Outcome:
-    rows = [(0, seed, part, name, error + seed / 10) for seed in (0, 1) for part in PARTS for name in ("a", "b")]
-    results = pd.DataFrame(rows, columns=["configuration", "seed", "part", "environment", "error"])
-    results = results.assign(rows=9, loss=0.1, chosen=True).reindex(columns=list(COLUMNS))
-    results = results.astype({name: float for name, kind in COLUMNS.items() if kind == "f"})
-    where: dict[str, Any] = {"dataset": "selection_bias", "dataset_id": "selection_bias", "study_id": label}
-    return Outcome(made_up(label, results, trials=1, seeds=2, **where).record, results)
-
-
-PARTS = ("train", "validation", "test")
-
-
-def put(directory: Path, *labels: str) -> list[Parcel]:
-    return [Outbox(directory).put(outcome(label), "", fresh=False) for label in labels]
 
 
 class Kept:
@@ -96,6 +83,11 @@ DAMAGE: list[tuple[str, Edit, str]] = [
         lambda path: pd.read_parquet(path).drop(columns="error").to_parquet(path),
         "is damaged: results.parquet: it has no column 'error'",
     ),
+    (
+        "results.parquet",
+        lambda path: pd.read_parquet(path).assign(configuration=7).to_parquet(path),
+        "is damaged: results.parquet: it has rows of configuration 7, which the study does not have",
+    ),
 ]  # fmt: skip
 
 
@@ -136,6 +128,36 @@ def test_a_run_without_the_tags_it_is_found_by(kept: Kept) -> None:
             assert [row.label for row in kept.board().rows] == ["erm"]
     finally:
         record.client.set_tag(kept.runs["irm"], "oodbench.label", "irm")
+
+
+def test_a_run_without_the_parameter_it_is_asked_by(kept: Kept) -> None:
+    with closing(sqlite3.connect(kept.directory / "mlflow.db")) as database, database:
+        database.execute("DELETE FROM params WHERE key = 'seeds' AND run_uuid = ?", [kept.runs["irm"]])
+    try:
+        with pytest.warns(Notice, match=f"run {kept.runs['irm']} .* it has no parameter seeds"):
+            board = oodbench.leaderboard("selection_bias", seeds=2, directory=kept.directory)
+        assert [row.label for row in board.rows] == ["erm"]
+        assert {row.label for row in kept.board().rows} == {"erm", "irm"}  # otherwise nobody asks
+    finally:
+        Record(None, kept.directory).client.log_param(kept.runs["irm"], "seeds", "2")
+
+
+def test_boards_say_which_of_their_studies_cannot_be_read(kept: Kept) -> None:
+    """Not that they were not run."""
+    kept.file("irm", "study.json").write_text("{")
+    record = Record(None, kept.directory)
+    planned: Any = [_Planned(label) for label in ("erm", "irm", "srm")]
+    with pytest.warns(Notice, match="left out: run .* is damaged: study.json: it is not JSON"):
+        (reading, *_) = record.read_boards([planned, planned[2:]])
+    board = compile_leaderboard(
+        "data", reading.studies, ["erm", "irm", "srm"], unreadable=reading.unreadable, mixed=True
+    )
+    texts = {row.label: texts_of(board, row, "{}")[1] for row in board.rows}
+    assert texts["erm"] not in ("unreadable", "not run")
+    assert (texts["irm"], texts["srm"]) == ("unreadable", "not run")
+    assert f"irm: unreadable: run {kept.runs['irm']} (irm) is damaged: study.json: it is not JSON" in notes(board)
+    with pytest.raises(UnreadableRecord, match="is damaged: study.json"):
+        record.read_boards([planned[1:], planned[2:]])
 
 
 def test_the_command_line_shows_the_notice_on_standard_error(kept: Kept, cli: Callable[..., Any]) -> None:
@@ -197,7 +219,9 @@ class _Planned:
     [
         ("parcel.json", lambda path: path.write_bytes(b"{"), "it is damaged: parcel.json: it is not JSON"),
         ("parcel.json", edit(mood=1), "it is damaged: parcel.json: it has the unknown field 'mood'"),
+        ("parcel.json", edit(id="../.."), "it is damaged: parcel.json: its id is '../..', and its folder is"),
         ("parcel.json", Path.unlink, "it is damaged: it has no parcel.json"),
+        ("artifacts/study.json", edit(study_id=""), "it is damaged: study.json: its study_id '' is none"),
         ("artifacts/study.json", edit(label=1), "it is damaged: study.json: label: input should be a valid string"),
         ("artifacts/results.parquet", lambda path: path.write_bytes(b""), "it is damaged: results.parquet: it is not"),
     ],

@@ -8,11 +8,14 @@ import pickle
 import re
 import subprocess
 import sys
+import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from oodbench.errors import Notice, WorkError
 from oodbench.search.packstore import PackStore
 from oodbench.study.pack import Pack, PackResult
 from places import ROOT
@@ -59,19 +62,113 @@ class Bomb:
         return (os.mkdir, ("exploded",))
 
 
-@pytest.mark.parametrize("which", ["file", "folder"])
-def test_a_pickle_that_others_could_have_written_is_not_loaded(
-    store: PackStore, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    store.folder.mkdir(parents=True)
-    path = store.folder / "pack-00000.pickle"
+def bomb(path: Path, mode: int = 0o600) -> None:
     content = pickle.dumps(Bomb())
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_bytes(hashlib.sha256(content).digest() + content)
-    path.chmod(0o666 if which == "file" else 0o600)
-    store.folder.chmod(0o777 if which == "folder" else 0o700)
-    assert store.load() == {}
-    assert not (tmp_path / "exploded").exists()
+    path.chmod(mode)
+
+
+@pytest.fixture
+def work(store: PackStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of unfinished work, with a bomb in it."""
+    monkeypatch.chdir(tmp_path)
+    path = store.folder / "pack-00000.pickle"
+    bomb(path)
+    return path
+
+
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_a_pickle_that_others_could_have_written_is_not_loaded(store: PackStore, work: Path, which: str) -> None:
+    (work if which == "file" else work.parent).chmod(0o777)
+    with warnings.catch_warnings(record=True):
+        assert store.load() == {}
+    assert not Path("exploded").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_work_below_a_folder_that_others_can_write_is_not_used(store: PackStore, work: Path, mode: int) -> None:
+    above = work.parents[2]
+    if mode == 0o770:  # a group that is not the user's own
+        if os.getuid() != 0:
+            pytest.skip("only root can give folders away")
+        os.chown(above, -1, 12345)
+    above.chmod(mode)
+    with pytest.warns(Notice, match=f"other users can write into {above}. Run chmod go-w {above}"):
+        assert store.load() == {}
+    assert not Path("exploded").exists()
+    store.save(PACK, PackResult([], []))
+    assert store._read(PACK) == PackResult([], [])  # what this process wrote itself
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_work_of_another_user_is_not_loaded(store: PackStore, work: Path, level: int) -> None:
+    os.chown([work, *work.parents][level], 12345, -1)
+    with warnings.catch_warnings(record=True):
+        assert store.load() == {}
+    assert not Path("exploded").exists()
+
+
+def test_a_link_through_a_folder_of_others_is_not_followed(tmp_path: Path, work: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    (shared / "link").symlink_to(tmp_path)
+    study = SimpleNamespace(study_id="study", packs=[PACK])
+    with pytest.warns(Notice, match=f"other users can write into {shared}"):
+        assert PackStore(shared / "link", study).load() == {}  # type: ignore[arg-type]
+    work.with_name("elsewhere").write_bytes(work.read_bytes())
+    work.unlink()
+    work.symlink_to("elsewhere")
+    assert PackStore(tmp_path, study).load() == {}  # type: ignore[arg-type]
+    assert not Path("exploded").exists()
+
+
+FLIP = """
+import os, sys
+good, bad, name = sys.argv[1:]
+while True:
+    for target in (good, bad):
+        try:
+            if target == good:
+                os.link(good, name + ".new")
+            else:
+                os.symlink(bad, name + ".new")
+            os.replace(name + ".new", name)
+            if os.path.exists(name + ".new"):  # of two links to one file the kernel leaves both
+                os.unlink(name + ".new")
+        except FileNotFoundError:
+            pass
+"""
+
+
+def test_a_link_that_flips_while_it_is_read_is_never_followed(
+    store: PackStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the file that was checked and one that everybody could have written."""
+    monkeypatch.chdir(tmp_path)
+    store.save(PACK, PackResult([], []))
+    path = store.folder / "pack-00000.pickle"
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    path.rename(good)
+    bomb(bad, 0o666)
+    flipping = subprocess.Popen([sys.executable, "-c", FLIP, str(good), str(bad), str(path)])
+    outcomes = set()
+    deadline = time.monotonic() + 2
+    try:
+        while time.monotonic() < deadline:
+            fresh = PackStore(tmp_path, store.study)
+            try:
+                outcomes.add(str(fresh._read(PACK)))
+            except WorkError as error:
+                outcomes.add(str(error).partition(": ")[2].partition(":")[0])
+    finally:
+        flipping.kill()
+        flipping.wait()
+    assert not Path("exploded").exists()
+    assert str(PackResult([], [])) in outcomes  # both were met
+    assert any("Too many levels of symbolic links" in outcome for outcome in outcomes), outcomes
 
 
 LISTENING = """

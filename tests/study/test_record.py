@@ -16,6 +16,7 @@ from hypothesis import given, settings
 
 from oodbench.kit.stability import Description, Difference
 from oodbench.study.document import Damaged, OtherSchema, write_document
+from oodbench.study.reading import parse_record, read_results
 from oodbench.study.record import (
     COLUMNS,
     SCHEMA,
@@ -29,9 +30,8 @@ from oodbench.study.record import (
     Provenance,
     Stability,
     StudyRecord,
-    parse_record,
-    read_results,
 )
+from oodbench.study.selectors import SELECTORS
 from studies import made_up
 
 TEXTS = st.text(max_size=8)
@@ -42,7 +42,7 @@ SETTINGS = st.dictionaries(TEXTS, st.one_of(VALUES, st.lists(VALUES, max_size=3)
 HPARAMS = st.dictionaries(TEXTS, VALUES, max_size=3)
 SIZES = st.dictionaries(TEXTS, COUNTS, max_size=3)
 ZONES = st.sampled_from([UTC, timezone(timedelta(hours=-5))])
-TIMES = st.datetimes(min_value=datetime(1971, 1, 1), timezones=ZONES)
+TIMES = st.datetimes(datetime(1971, 1, 1), datetime(9998, 12, 31), timezones=ZONES)
 DIFFERENCES = st.lists(st.builds(Difference, TEXTS, TEXTS, NUMBERS, NUMBERS, NUMBERS), max_size=2)
 WORST = st.builds(Description, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, DIFFERENCES, DIFFERENCES)
 ASSESSMENTS = st.builds(
@@ -60,11 +60,12 @@ def records(draw: st.DrawFn) -> StudyRecord:
     scores = draw(st.dictionaries(st.integers(), NUMBERS, max_size=3))
     finished = draw(st.booleans())
     texts = {
-        name: draw(TEXTS)
-        for name in "study_id search_id repeat_of label method dataset dataset_id notice model selector reason".split()
+        name: draw(TEXTS) for name in "search_id repeat_of label method dataset dataset_id notice model reason".split()
     }
     return StudyRecord(
         schema=SCHEMA,
+        study_id=draw(st.from_regex(r"[0-9a-f-]{1,16}", fullmatch=True)),
+        selector=draw(st.sampled_from(sorted(SELECTORS))),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),
         model_settings=draw(SETTINGS),
@@ -125,6 +126,11 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda record: record.update(choice=None), "its status FINISHED does not go with its choice"),
         (lambda record: record["choice"].update(configuration=2), "it has no configuration 2, which was chosen"),
         (lambda record: record.pop("schema"), "it has no schema number"),
+        (lambda record: record.update(selector="luck"), "it has the unknown selector 'luck'"),
+        (lambda record: record.update(study_id="../.."), "its study_id '../..' is none"),
+        (lambda record: record.update(study_id=""), "its study_id '' is none"),
+        (lambda record: record["ledger"].update(trainings=10**400), "it has a number of 401 digits"),
+        (lambda record: record["provenance"].update(concluded="0001-01-01T00:00:00"), "it was made in the year 1"),
     ],
 )
 def test_what_is_wrong_is_named(edit: Callable[[dict[str, Any]], object], expected: str) -> None:
@@ -147,8 +153,12 @@ def test_another_version_is_told_from_damage(schema: int) -> None:
 
 
 def frame() -> pd.DataFrame:
-    values: dict[str, Any] = {"i": 1, "O": "text", "f": 0.5, "b": True}
+    values: dict[str, Any] = {"i": 1, "O": "test", "f": 0.5, "b": True}
     return pd.DataFrame([{name: values[kind] for name, kind in COLUMNS.items()}] * 2)
+
+
+CHOSEN = made_up("erm", pd.DataFrame(), trials=2, choice__configuration=1).record
+FAILED = made_up("erm", None, trials=2).record
 
 
 @pytest.mark.parametrize(
@@ -157,7 +167,7 @@ def frame() -> pd.DataFrame:
 )
 def test_result_rows_come_back(results: pd.DataFrame, tmp_path: Path) -> None:
     results.to_parquet(tmp_path / "results.parquet", index=False)
-    assert read_results(tmp_path / "results.parquet")["error"].tolist() == results["error"].tolist()
+    assert read_results(tmp_path / "results.parquet", FAILED)["error"].tolist() == results["error"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -168,19 +178,24 @@ def test_result_rows_come_back(results: pd.DataFrame, tmp_path: Path) -> None:
         (frame().assign(seed=0.5), "its column 'seed' is of type float64"),
         (frame().assign(chosen="yes"), "its column 'chosen' is of type"),
         (frame().assign(environment=3), "its column 'environment' is of type int64"),
+        (frame().assign(environment=pd.Series(["a", None])), "its column 'environment' has values that are no texts"),
+        (frame().assign(configuration=7), "it has rows of configuration 7, which the study does not have"),
+        (frame().assign(configuration=0), "it has chosen rows of a configuration that was not chosen"),
+        (frame().assign(chosen=False), "it has no rows of the chosen configuration in the test environments"),
+        (frame().iloc[:0], "it has no rows of the chosen configuration in the test environments"),
     ],
 )
 def test_result_rows_that_are_none(results: pd.DataFrame, expected: str, tmp_path: Path) -> None:
     results.to_parquet(tmp_path / "results.parquet", index=False)
     with pytest.raises(Damaged, match=expected):
-        read_results(tmp_path / "results.parquet")
+        read_results(tmp_path / "results.parquet", CHOSEN)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 no PAR1"])
 def test_a_file_that_is_not_parquet(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "results.parquet").write_bytes(content)
     with pytest.raises(Damaged, match="it is not Parquet: "):
-        read_results(tmp_path / "results.parquet")
+        read_results(tmp_path / "results.parquet", CHOSEN)
 
 
 def test_days_are_those_of_utc() -> None:

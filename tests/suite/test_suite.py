@@ -11,6 +11,7 @@ import pytest
 
 import oodbench
 from oodbench.driver.progress import Progress
+from oodbench.errors import Notice
 from oodbench.study.study import Study
 from places import SUITE
 
@@ -155,6 +156,29 @@ def test_studies_that_are_missing_are_shown_as_such(
     result.write(tmp_path / "out")
     assert "fdro (short, alpha0=0.2): not run" in (tmp_path / "out" / "curve.md").read_text()
     assert "| 2 of 3 |" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_studies_that_cannot_be_read_are_not_said_to_be_not_run(short: tuple[Path, oodbench.SuiteResult]) -> None:
+    path, _ = short
+    directory = path.parent / "record"
+    shown = oodbench.suite_leaderboards(str(path), mode="short", directory=directory).boards
+    runs = [study.run_id for study in shown[1].studies]
+    files = {run_id: directory / "artifacts" / run_id / "artifacts" / "study.json" for run_id in runs}
+    whole = {file: file.read_bytes() for file in files.values()}
+    try:
+        for file in whole:
+            file.write_text("{")
+        with pytest.warns(Notice) as warned:
+            boards = oodbench.suite_leaderboards(str(path), mode="short", directory=directory).boards
+    finally:
+        for file, content in whole.items():
+            file.write_bytes(content)
+    assert boards[0].leaderboards[0].rows == shown[0].leaderboards[0].rows
+    failures = [row.failure for row in boards[1].leaderboards[0].rows]
+    assert failures
+    assert all(text.startswith("unreadable: run ") and "is damaged: study.json" in text for text in failures)
+    assert {str(each.message)[:14] for each in warned} == {"left out: run "}
+    assert len(warned) == len(runs)
 
 
 def test_a_suite_of_ones_own_through_the_command_line(

@@ -117,6 +117,9 @@ def become(request: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environment"])
     paths = filter(None, request["environment"].get("PYTHONPATH", "").split(os.pathsep))
+    encoding = request["environment"].get("PYTHONIOENCODING", "utf-8")
+    sys.stdout.reconfigure(encoding=encoding)  # type: ignore[union-attr]
+    sys.stderr.reconfigure(encoding=encoding)  # type: ignore[union-attr]
     sys.path[:1] = [request["cwd"], *(path for path in paths if path not in sys.path)]
     sys.argv = ["oodbench", *request["arguments"]]
     code: str | int | None = 0

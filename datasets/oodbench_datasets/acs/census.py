@@ -6,16 +6,14 @@ A file is used only if it is in the registry, a JSON file beside them that has t
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 from oodbench.errors import UnknownName, UnusableData, UserError
 from oodbench.plugin.files import VARIABLE, Holding, data_root, replacing
+from oodbench.plugin.reading import read_bounded
 from oodbench_datasets.acs.states import FIPS
 
 ADDRESS = "https://www2.census.gov/programs-surveys/acs/data/pums"
@@ -115,7 +113,7 @@ class CensusFolder:
 
     def entries(self) -> dict[str, Entry]:
         try:
-            text = (self.folder / "registry.json").read_text()
+            text = read_bounded(self.folder / "registry.json")
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
@@ -177,51 +175,3 @@ def _holding(key: str, entry: Entry, fault: str = "", remedy: str = "") -> Holdi
     file = person_file(key)
     facts: dict[str, str | int] = {"year": file.year, "horizon": file.horizon, "state": file.state}
     return Holding(key, {**facts, "rows": entry.rows, "size": entry.size, "path": entry.path}, fault, remedy)
-
-
-@contextmanager
-def opened(path: Path, file: PersonFile) -> Iterator[IO[bytes]]:
-    """The CSV text of a person file: the file itself, or its member of the zip."""
-    if path.suffix != ".zip":
-        with path.open("rb") as plain:
-            yield plain
-        return
-    with zipfile.ZipFile(path) as archive:
-        members = {member.lower(): member for member in archive.namelist()}
-        if file.csv_name not in members:
-            raise zipfile.BadZipFile(f"it contains no {file.csv_name}, only {', '.join(members) or 'nothing'}")
-        with archive.open(members[file.csv_name]) as member:
-            yield member
-
-
-def count_rows(path: Path, file: PersonFile) -> int:
-    """Read a whole person file and count its persons; ValueError says why it cannot be used."""
-    try:
-        with opened(path, file) as text:
-            header = text.readline().decode("utf-8-sig", "replace").strip().upper().replace('"', "").split(",")
-            if "AGEP" not in header:
-                raise ValueError(f"it is not a PUMS person file: its first line is {','.join(header)[:60]!r}")
-            first = text.readline()
-            rows, ends = int(bool(first.strip())), first
-            while block := text.read(1 << 22):
-                rows += block.count(b"\n")
-                ends = block
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise ValueError(f"it is not a complete zip file{_looks_like_a_page(path)}: {error}") from None
-    if not rows:
-        raise ValueError("it has no rows")
-    _check_state(header, first, file)
-    return rows + (not ends.endswith(b"\n") and ends is not first)
-
-
-def _looks_like_a_page(path: Path) -> str:
-    with path.open("rb") as stream:
-        start = stream.read(200).lstrip().lower()
-    return " but a web page" if start.startswith((b"<!doctype", b"<html", b"<?xml")) else ""
-
-
-def _check_state(header: list[str], first: bytes, file: PersonFile) -> None:
-    values = dict(zip(header, first.decode("utf-8", "replace").strip().split(","), strict=False))
-    state = values.get("ST", values.get("STATE", "")).strip(' "')
-    if state.isdecimal() and int(state) != CODES[file.state]:
-        raise ValueError(f"its rows are from state {state}, not {CODES[file.state]:02} ({file.state})")

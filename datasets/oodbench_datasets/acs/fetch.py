@@ -19,7 +19,9 @@ from typing import IO, Any
 
 from oodbench.errors import Interrupted, Unreachable, UnusableData, UserError, WorkError
 from oodbench.plugin.files import Holding, Sources, Transfer
-from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, CensusFolder, Entry, PersonFile, count_rows
+from oodbench.texts import redact, without_user
+from oodbench_datasets.acs.archive import FILE_BYTES, Allowance, check_file_size, count_rows
+from oodbench_datasets.acs.census import ADDRESS, CODES, STATES, CensusFolder, Entry, PersonFile
 
 THREADS = 4
 ATTEMPTS = 5
@@ -43,7 +45,7 @@ def fetch(census: CensusFolder, which: Mapping[str, str], sources: Sources, tran
 
     get_logger().setLevel(logging.ERROR)
     files = wanted(which, sources.folder)
-    work = _Fetch(census, sources, transfer, threading.Event())
+    work = _Fetch(census, sources, transfer, threading.Event(), Allowance())
     transfer.begin(len(files))
     with ThreadPoolExecutor(THREADS, "fetch") as executor:
         futures = {executor.submit(work.get, file): file for file in files}
@@ -95,6 +97,7 @@ class _Fetch:
     sources: Sources
     transfer: Transfer
     stop: threading.Event
+    allowance: Allowance
 
     def get(self, file: PersonFile) -> None:
         """Put the file in its place and into the registry, unless it is present and whole."""
@@ -140,9 +143,10 @@ class _Fetch:
         self.transfer.expect(file.key, size, 0)
         part = _part(place, source.name)
         try:
-            shutil.copyfile(source, part)
             try:
-                rows = count_rows(part, file)
+                check_file_size(source, size)
+                shutil.copyfile(source, part)
+                rows = count_rows(part, file, self.allowance)
             except ValueError as error:
                 raise UnusableData(f"{source} cannot be used: {error}.\nDownload the file again.") from None
             sha256 = file_hash(str(part))
@@ -161,7 +165,7 @@ class _Fetch:
             try:
                 return self._download(file, place, entry, url)
             except (_Again, _Hopeless) as error:
-                reasons.append(f"{url}: {error}")
+                reasons.append(redact(f"{url}: {error}"))
                 self.transfer.note(reasons[-1])
         raise Unreachable(
             f"{file.key} could not be fetched. {'; '.join(reasons)}\n"
@@ -180,7 +184,7 @@ class _Fetch:
             except _Again as error:
                 if attempt == ATTEMPTS - 1:
                     raise
-                self.transfer.note(f"{url}: {error}; trying again")
+                self.transfer.note(redact(f"{url}: {error}; trying again"))
         return None
 
     def _try(self, file: PersonFile, place: Path, entry: Entry | None, url: str) -> None:
@@ -190,7 +194,7 @@ class _Fetch:
 
         target = place / file.zip_name
         target.unlink(missing_ok=True)  # damaged, or not in the registry: its content is unknown
-        downloader = _Continuing(file, _part(place, file.zip_name), self.transfer, self.stop)
+        downloader = _Continuing(file, _part(place, file.zip_name), self)
         expected_hash = entry.sha256 if entry and entry.path.endswith(".zip") else None
         try:
             pooch.retrieve(url, expected_hash, file.zip_name, place, downloader=downloader)
@@ -206,9 +210,9 @@ class _Fetch:
             raise _Again(_plain(error)) from None
         except ValueError as error:
             if "hash" in str(error).lower():
-                raise _differs(file, url) from None
+                raise _differs(file, redact(url)) from None
             raise
-        self._keep(file, target, pooch.file_hash(str(target)), downloader.rows, url)
+        self._keep(file, target, pooch.file_hash(str(target)), downloader.rows, without_user(url))
 
     def _keep(self, file: PersonFile, path: Path, sha256: str, rows: int, source: str) -> None:
         relative = str(path.relative_to(self.census.folder))
@@ -218,8 +222,9 @@ class _Fetch:
 class _Continuing:
     """A pooch downloader that resumes a partial file where the server allows it, and checks the result."""
 
-    def __init__(self, file: PersonFile, part: Path, transfer: Transfer, stop: threading.Event) -> None:
-        self.file, self.part, self.transfer, self.stop = file, part, transfer, stop
+    def __init__(self, file: PersonFile, part: Path, work: _Fetch) -> None:
+        self.file, self.part, self.transfer = file, part, work.transfer
+        self.stop, self.allowance = work.stop, work.allowance
         self.rows = 0
 
     def __call__(self, url: str, output_file: str, pooch: Any, check_only: bool = False) -> None:
@@ -227,7 +232,7 @@ class _Continuing:
         with self.part.open("ab") as stream:
             self._get(url, stream, start)
         try:
-            self.rows = count_rows(self.part, self.file)
+            self.rows = count_rows(self.part, self.file, self.allowance)
         except ValueError as error:
             self.part.unlink()
             # pieces of two different files may not fit: once more from the start
@@ -277,6 +282,9 @@ class _Sink:
         if self.owner.stop.is_set():
             raise _Hopeless("stopped")
         self.stream.write(chunk)
+        if self.stream.tell() > FILE_BYTES:
+            self.stream.truncate(0)
+            raise _Hopeless(f"the file has more than {FILE_BYTES >> 30} GB")
         self.owner.transfer.advance(self.owner.file.key, len(chunk))
 
     def flush(self) -> None:

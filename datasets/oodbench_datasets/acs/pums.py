@@ -9,8 +9,6 @@ import functools
 import hashlib
 import logging
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +21,8 @@ from numpy.typing import NDArray
 
 from oodbench.errors import UnusableData
 from oodbench.plugin.files import replacing
-from oodbench_datasets.acs.census import CENSUS, Entry, PersonFile, opened
+from oodbench_datasets.acs.archive import DAMAGED, Refused, opened, read_header
+from oodbench_datasets.acs.census import CENSUS, Entry, PersonFile
 from oodbench_datasets.acs.codes import NOT_A_VALUE, OTHER_YEARS, SPELLINGS, recode
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def load(problem: Problem, file: PersonFile) -> Persons:
 def _load(problem: Problem, file: PersonFile, path: Path, entry: Entry) -> Persons:
     cache = CENSUS.folder / "cache" / problem.name / str(file.year) / file.horizon / f"{file.state}.parquet"
     key = cache_key(problem, entry)
-    table = _from_cache(cache, key)
+    table = _from_cache(cache, key, entry.rows)
     if table is None:
         table = _from_source(problem, file, path)
         _to_cache(cache, key, table)
@@ -122,14 +121,15 @@ def cache_key(problem: Problem, entry: Entry) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _from_cache(cache: Path, key: str) -> pa.Table | None:
+def _from_cache(cache: Path, key: str, most_rows: int) -> pa.Table | None:
     """What the cache has, unless it is of another source or definition, or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(cache, page_checksum_verification=True) as stored:
-            if (stored.schema_arrow.metadata or {}).get(b"oodbench") != key.encode():
+            other = (stored.schema_arrow.metadata or {}).get(b"oodbench") != key.encode()
+            if other or stored.metadata.num_rows > most_rows:
                 return None
             return stored.read(use_threads=False)  # states are read at once already
     except (OSError, pa.ArrowException):
@@ -162,7 +162,7 @@ def _from_source(problem: Problem, file: PersonFile, path: Path) -> pa.Table:
 
     try:
         pieces = [select(problem, columns) for columns in _read(problem, file, path)]
-    except (pa.ArrowException, zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, Refused, UnicodeDecodeError, *DAMAGED) as error:
         reason = str(error).partition("\n")[0]
         raise UnusableData(f"{path} is damaged: {reason}\nFetch it again: {file.remedy}") from None
     rows = sum(len(piece[LABEL]) for piece in pieces)
@@ -177,8 +177,7 @@ def _read(problem: Problem, file: PersonFile, path: Path) -> Iterator[dict[str, 
     from pyarrow import csv
 
     with opened(path, file) as text:
-        header = text.readline().decode("utf-8-sig").strip().split(",")
-    names = [name.strip(' "') for name in header]
+        names = read_header(text)
     spelling = {name.upper(): name for name in names}
     sources = {
         wanted: [spelling[name] for name in SPELLINGS.get(wanted, (wanted,)) if name in spelling]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting, UnknownName
+from oodbench.plugin.reading import open_regular
+from oodbench_datasets.table.size import PARQUET, check_column_count, check_table_size
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-PARQUET = (".parquet", ".pq")
 SHOWN = 20  # column names in a message
 
 
@@ -119,15 +122,10 @@ class TableFile:
 
 def open_table(path: str, drop: Sequence[str], needed: Iterable[str]) -> TableFile:
     """The file without the columns to drop; `needed` ones must be there."""
-    try:
-        stat = Path(path).stat()
-    except OSError as error:
-        raise InvalidSetting(
-            f"dataset 'table': path={path} cannot be read: {error.strerror}.\n"
-            "Check the path: it is relative to the folder where the command runs."
-        ) from None
+    stat = _stat(path)
     names = _guard(path, _column_names, path)
-    twice = sorted({name for name in names if names.count(name) > 1})
+    check_column_count(path, names)
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InvalidSetting(f"dataset 'table': {path} has two columns {twice[0]!r}.\nRename one of them.")
     listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
@@ -135,10 +133,22 @@ def open_table(path: str, drop: Sequence[str], needed: Iterable[str]) -> TableFi
         if name not in names:
             raise UnknownName("column", name, names, f"{path} has: {listed}.")
     wanted = tuple(name for name in names if name not in drop)
+    _guard(path, check_table_size, path, wanted)
     table: TableFile = _guard(path, _read, path, (stat.st_mtime_ns, stat.st_size), wanted)
     if len(table) == 0:
         raise InvalidSetting(f"dataset 'table': {path} has no rows.\nName a file with rows.")
     return table
+
+
+def _stat(path: str) -> os.stat_result:
+    try:
+        with open_regular(Path(path)) as file:
+            return os.fstat(file.fileno())
+    except OSError as error:
+        raise InvalidSetting(
+            f"dataset 'table': path={path} cannot be read: {error.strerror}.\n"
+            "Check the path: it is relative to the folder where the command runs."
+        ) from None
 
 
 def _guard(path: str, function: Any, *arguments: Any) -> Any:

@@ -1,8 +1,11 @@
-"""The driver killed with -9 at 20 random moments, spread over the whole run; each time the same command continues."""
+"""The driver ended at 20 random moments from the first second to the last, in turn with SIGKILL, SIGTERM and SIGHUP;
+each time the same command continues."""
 
 from __future__ import annotations
 
+import itertools
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +15,7 @@ import pytest
 
 import oodbench
 
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 TRIALS, SEEDS = 60, 4
 STUDY = [
     "-m", "erm", "-d", "selection_bias", "--trials", str(TRIALS), "--seeds", str(SEEDS), "--set", "majority=200",
@@ -31,19 +35,27 @@ def expected(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> list
 
 @pytest.mark.parametrize(
     ("stage", "kills", "longest"),  # after this came to pass, at most so many seconds
-    [("start", 2, 3.0), ("search", 6, 3.0), ("select", 4, 0.3), ("record", 4, 0.8), ("recorded configuration", 4, 0.8)],
+    [
+        ("begin", 6, 5.0),
+        ("start", 2, 3.0),
+        ("search", 3, 3.0),
+        ("select", 3, 0.3),
+        ("record", 3, 0.8),
+        ("recorded configuration", 3, 0.8),
+    ],
 )
 def test_every_kill_ends_in_the_same_table(
     kill_and_resume: Callable[..., Any], expected: list[tuple[str, Any]], stage: str, kills: int, longest: float
 ) -> None:
     draw = random.Random(stage)
     same = repeated = 0
-    for _ in range(kills):
+    for _, number in zip(range(kills), itertools.cycle(SIGNALS), strict=False):
         delay, started = round(draw.uniform(0, longest), 3), time.monotonic()
-        killed = kill_and_resume(stage, delay, TRIALS * SEEDS, *STUDY)
+        killed = kill_and_resume(stage, delay, TRIALS * SEEDS, *STUDY, number=number)
         same, repeated = same + (killed.numbers == expected), repeated + killed.repeated
         print(
-            f"killed {delay:.3f} s after {stage}: {killed.packs} packs finished, {killed.repeated} trainings repeated, "
+            f"{number.name} {delay:.3f} s after {stage}: {killed.packs} packs finished, "
+            f"{killed.repeated} trainings repeated, "
             f"same table: {killed.numbers == expected}, {time.monotonic() - started:.0f} s"
         )
         assert killed.runs == Counter(

@@ -1,0 +1,80 @@
+"""What was stored of a study, read again. Reading is strict: what does not fit is said, and nothing is guessed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oodbench.study.document import Damaged, read_document
+from oodbench.study.record import COLUMNS, SCHEMA, StudyRecord
+from oodbench.study.selectors import SELECTORS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+YEARS = range(1970, 9999)  # in every time zone
+IDENTITY = re.compile(r"[\w-]+")
+
+
+def parse_record(content: bytes) -> StudyRecord:
+    """What study.json holds. Raises `OtherSchema` or `Damaged`."""
+    record = read_document(StudyRecord, content, SCHEMA)
+    if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
+        raise Damaged(f"its status {record.status} does not go with its choice")
+    if record.choice and record.choice.configuration not in range(len(record.configurations)):
+        raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
+    if record.selector not in SELECTORS:
+        raise Damaged(f"it has the unknown selector {record.selector!r}")
+    if not IDENTITY.fullmatch(record.study_id):
+        raise Damaged(f"its study_id {record.study_id!r} is none")  # it becomes the name of a folder
+    for moment in (record.provenance.started, record.provenance.concluded):
+        if moment.year not in YEARS:
+            raise Damaged(f"it was made in the year {moment.year}")
+    return record
+
+
+def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
+    """What results.parquet holds of this study. Raises `Damaged`."""
+    import pandas as pd
+
+    try:
+        results = pd.read_parquet(path)
+    except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
+        raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
+    for name, kind in COLUMNS.items():
+        if name not in results:
+            raise Damaged(f"it has no column {name!r}")
+        if not _holds(results[name], kind):
+            raise Damaged(f"its column {name!r} is of type {results[name].dtype}")
+    fault = _mismatch(record, results)
+    if fault:
+        raise Damaged(fault)
+    return results
+
+
+def _mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
+    """In what the rows do not go with the study; empty where they do."""
+    for name in ("part", "environment"):
+        if not results[name].map(lambda value: isinstance(value, str)).all():
+            return f"its column {name!r} has values that are no texts"
+    beyond = set(results["configuration"]) - set(range(len(record.configurations)))
+    if beyond:
+        return f"it has rows of configuration {min(beyond)}, which the study does not have"
+    if record.choice is None:
+        return ""
+    chosen = results[results["chosen"]]
+    if set(chosen["configuration"]) - {record.choice.configuration}:
+        return "it has chosen rows of a configuration that was not chosen"
+    test = chosen[chosen["part"] == "test"]
+    return "" if len(test) else "it has no rows of the chosen configuration in the test environments"
+
+
+def _holds(column: pd.Series[float], kind: str) -> bool:
+    from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_object_dtype, is_string_dtype
+
+    if kind == "O":
+        return is_string_dtype(column) or is_object_dtype(column)
+    check = {"i": is_integer_dtype, "f": is_float_dtype, "b": is_bool_dtype}[kind]
+    # a column of no rows has no type, nor has one of no values: a regression has no accuracy
+    return bool(check(column) or (column.isna().all() if kind == "f" else not len(column)))
