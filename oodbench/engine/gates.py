@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from oodbench.engine.models import Layered, Model
+
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from oodbench.engine.models import Model
 
 BLOCK = 100  # steps whose noise is drawn at once
 
@@ -52,6 +53,7 @@ class Gates:
         weights, centers = self.split(parameters)
         if centers is None:
             return weights
+        assert isinstance(model, Layered)
         folded = weights.clone()
         first_layer = model.pieces(folded, self.features, outputs)[0].view(len(folded), -1, self.features + model.bias)
         first_layer *= _for_layer(open_share(centers), first_layer)

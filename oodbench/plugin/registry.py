@@ -151,7 +151,7 @@ def _dataset_fault(cls: type[Any]) -> str | None:
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         return f"{name} does not define {', '.join(missing)}"
-    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
+    if not _is_frozen(cls):
         return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
     if not isinstance(cls.task, property) and cls.task not in TASKS:
         return f"{name}.task is neither 'regression' nor 'classification'"
@@ -166,6 +166,10 @@ def _dataset_fault(cls: type[Any]) -> str | None:
     return None
 
 
+def _is_frozen(cls: Any) -> bool:
+    return dataclasses.is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+
+
 def _model_fault(cls: type[Any]) -> str | None:
     name = cls.__name__
     if not issubclass(cls, Model):
@@ -173,7 +177,7 @@ def _model_fault(cls: type[Any]) -> str | None:
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         return f"{name} does not define {', '.join(missing)}"
-    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:
+    if not _is_frozen(cls):
         return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
     if not isinstance(getattr(cls, "name", None), str):
         return f"{name}.name is not a text"

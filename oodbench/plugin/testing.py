@@ -197,9 +197,11 @@ def watched(cls: type[Method]) -> type[Method]:
     if not issubclass(cls, LossMethod):
         return cls
 
+    door = "loss" if cls.direction is LossMethod.direction else "direction"
+
     class Watched(cls):  # type: ignore[misc, valid-type]
         def direction(self, rows: Rows, hp: Hparams) -> Tensor:
-            with _unchanged(rows, "loss" if cls.direction is LossMethod.direction else "direction"):
+            with _unchanged(rows, door):
                 direction: Tensor = super().direction(rows, hp)
             return direction
 

@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+UNPICKLABLE: tuple[str, ...] = ("torch.classes", "torch.ops")
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -17,7 +18,7 @@ def pickled(value: Any, *classes: type) -> bytes:
     for cls in classes:
         _send_along(cls)
     # cloudpickle takes an attribute for a submodule of that name, which cannot be pickled: rows.classes
-    hidden = {name: sys.modules.pop(name) for name in ("torch.classes", "torch.ops") if name in sys.modules}
+    hidden = {name: sys.modules.pop(name) for name in UNPICKLABLE if name in sys.modules}
     try:
         content: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
     finally:

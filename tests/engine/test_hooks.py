@@ -55,7 +55,8 @@ class Remembers(LossMethod):
         risks = rows.risk(rows.environments)
         q = rows.state.q * (0.1 * risks).exp()
         rows.state.q = q / q.sum(-1, keepdim=True)
-        return (rows.state.q * risks).sum(-1)
+        worst: Tensor = (rows.state.q * risks).sum(-1)
+        return worst
 
 
 class Draws(LossMethod):
@@ -130,7 +131,8 @@ def test_bad_weights_are_refused(weights: list[float]) -> None:
 
 
 def bad(**hooks: Any) -> LossMethod:
-    return type("Bad", (ERM,), hooks)()
+    method: LossMethod = type("Bad", (ERM,), hooks)()
+    return method
 
 
 @pytest.mark.parametrize(

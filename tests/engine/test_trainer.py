@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oodbench import Linear, LossMethod, Mlp, Recipe
 from oodbench.engine.data import TrainingRows
-from oodbench.engine.models import Model
+from oodbench.engine.models import Layered, Model
 from oodbench.engine.rows import Hparams, Rows
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
@@ -43,9 +43,9 @@ def trial(
     return Trial(configuration, hparams, seed, entropy=100 * configuration + seed)
 
 
-def forward(model: Model, parameters: torch.Tensor, columns: torch.Tensor, outputs: int) -> torch.Tensor:
+def forward(model: Layered, parameters: torch.Tensor, columns: torch.Tensor, outputs: int) -> torch.Tensor:
     pieces = model.pieces(parameters, columns.shape[1] - model.bias, outputs)
-    return model.read_out(pieces, model.represent(pieces, columns))
+    return model.read_out(pieces, model.represent(pieces, columns), outputs)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
