@@ -7,7 +7,6 @@ affect others.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -167,7 +166,7 @@ def _dataset_fault(cls: type[Any]) -> str | None:
 
 
 def _is_frozen(cls: Any) -> bool:
-    return dataclasses.is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+    return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
 
 
 def _model_fault(cls: type[Any]) -> str | None:

@@ -50,7 +50,7 @@ def forward(model: Layered, parameters: torch.Tensor, columns: torch.Tensor, out
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_a_pack_steps_like_torch_does(optimizer: Literal["adam", "sgd"], model: Model) -> None:
+def test_a_pack_steps_like_torch_does(optimizer: Literal["adam", "sgd"], model: Layered) -> None:
     data = rows_of(0)
     trials = [trial(0, learning_rate=0.01), trial(1, learning_rate=0.002, weight_decay=0.01)]
     recipe = Recipe(steps=25, optimizer=optimizer)
@@ -134,7 +134,7 @@ def test_weight_decay_is_ridge() -> None:
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize(("classes", "loss"), [(0, "auto"), (2, "squared"), (3, "cross_entropy")])
-def test_fitted_models_compute_what_was_trained(model: Model, classes: int, loss: Loss) -> None:
+def test_fitted_models_compute_what_was_trained(model: Layered, classes: int, loss: Loss) -> None:
     data = rows_of(0, classes=classes)
     recipe = Recipe(steps=10, loss=loss)
     (fitted,) = Trainer(Setup(model, recipe)).fit(ERM(), {0: data}, [trial()])
