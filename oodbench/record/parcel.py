@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.study.document import Damaged, read_document
-from oodbench.study.record import RESULTS_FILE, STUDY_FILE, StudyRecord, parse_record, read_results
+from oodbench.study.record import RESULTS_FILE, STUDY_FILE, StudyRecord, check_results, parse_record, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,6 +89,7 @@ def read_parcel(folder: Path) -> Parcel:
         record = parse_record(files[STUDY_FILE].read_bytes())
         name = RESULTS_FILE
         results = read_results(files[RESULTS_FILE])
+        check_results(results, record)
     except Damaged as error:
         raise Damaged(f"{name}: {error}") from None
     return Parcel(slip.id, slip.destination, slip.fresh, record, results, folder)

@@ -15,7 +15,14 @@ from oodbench.record.parcel import Parcel
 from oodbench.record.schema import DATASET, KIND, LABEL, REPEAT_OF, SEEDS, STUDY, STUDY_ID, TRIALS_GRANTED, VIEW
 from oodbench.record.store import Store
 from oodbench.study.document import Damaged, OtherSchema
-from oodbench.study.record import RESULTS_FILE, STUDY_FILE, ConcludedStudy, parse_record, read_results
+from oodbench.study.record import (
+    RESULTS_FILE,
+    STUDY_FILE,
+    ConcludedStudy,
+    check_results,
+    parse_record,
+    read_results,
+)
 from oodbench.study.study import Study
 
 if TYPE_CHECKING:
@@ -166,6 +173,8 @@ class Record(Store):
                 record = parse_record(self._fetch(run, STUDY_FILE, folder).read_bytes())
                 name = RESULTS_FILE
                 results = read_results(self._fetch(run, RESULTS_FILE, folder)) if record.choice else None
+                if results is not None:
+                    check_results(results, record)
             except OtherSchema as error:
                 raise _unreadable(run, f"was recorded by another version of oodbench: {error}") from None
             except Damaged as error:

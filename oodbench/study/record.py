@@ -245,6 +245,25 @@ def read_results(path: Path) -> pd.DataFrame:
     return results
 
 
+def check_results(results: pd.DataFrame, record: StudyRecord) -> None:
+    """That these are the rows of this record: boards and entries count on it. Raises `Damaged`."""
+    if not results["configuration"].isin(range(len(record.configurations))).all():
+        raise Damaged("it has rows of configurations that the study does not have")
+    for name in ("part", "environment"):
+        if not all(isinstance(value, str) for value in results[name]):
+            raise Damaged(f"its column {name!r} does not hold texts")
+    if record.choice is None:
+        return
+    if not (results["chosen"] == (results["configuration"] == record.choice.configuration)).all():
+        raise Damaged(f"its chosen rows are not those of configuration {record.choice.configuration}")
+    test = results[results["chosen"] & (results["part"] == "test")]
+    seeds, environments = range(record.budget.seed, record.budget.seed + record.budget.seeds), set(test["environment"])
+    if not environments or len(test) != len(seeds) * len(environments) or set(test["seed"]) != set(seeds):
+        raise Damaged("it does not have one row per seed and test environment")
+    if test.duplicated(["seed", "environment"]).any():
+        raise Damaged("it has a test environment twice")
+
+
 def _holds(column: pd.Series[float], kind: str) -> bool:
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_object_dtype, is_string_dtype
 
