@@ -221,11 +221,18 @@ class ConcludedStudy:
 
 def parse_record(content: bytes) -> StudyRecord:
     """What study.json holds. Raises `OtherSchema` or `Damaged`."""
+    from oodbench.study.selectors import SELECTORS  # which makes parts of a record
+
     record = read_document(StudyRecord, content, SCHEMA)
     if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
         raise Damaged(f"its status {record.status} does not go with its choice")
     if record.choice and record.choice.configuration not in range(len(record.configurations)):
         raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
+    if record.selector not in SELECTORS:
+        raise Damaged(f"there is no selector {record.selector!r}")
+    for moment in (record.provenance.started, record.provenance.concluded):
+        if moment.tzinfo is None or not 1970 < moment.year < 9999:  # others cannot be shown in all time zones
+            raise Damaged(f"{moment} is no time at which a study can have run")
     return record
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,9 @@ def files(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files(directory, directory / "artifacts" / run_id / "artifacts", studies["erm"])
 
 
-def try_all(content: bytes, damages: Sequence[Damage], use: Callable[[bytes, random.Random], object]) -> None:
+def try_all(
+    what: str, content: bytes, damages: Sequence[Damage], use: Callable[[bytes, random.Random], object]
+) -> None:
     """Each damaged file is used: the end is something to show, or a refusal."""
     ends: Counter[str] = Counter()
     started = time.monotonic()
@@ -101,7 +104,7 @@ def try_all(content: bytes, damages: Sequence[Damage], use: Callable[[bytes, ran
         else:
             ends["used" if shown else f"nothing done: mutation {number}"] += 1
     assert set(ends) <= {"used", "refused"}
-    print(f"{TIMES} mutations: {dict(ends)}, {time.monotonic() - started:.0f} s")
+    print(f"\n{TIMES} mutations of {what}: {dict(ends)}, {time.monotonic() - started:.0f} s")
 
 
 def test_suite_files(tmp_path: Path) -> None:
@@ -111,7 +114,7 @@ def test_suite_files(tmp_path: Path) -> None:
         return [part for mode in suite.modes.values() for part in expand(suite, mode, Overrides())]
 
     (tmp_path / "figures.csv").write_text(FIGURES)
-    try_all(SUITE.encode(), [damage_bytes, damage_lines], use)
+    try_all("a suite file", SUITE.encode(), [damage_bytes, damage_lines], use)
 
 
 def test_published_figures(tmp_path: Path) -> None:
@@ -121,7 +124,7 @@ def test_published_figures(tmp_path: Path) -> None:
         return expand(suite, suite.modes["usual"], Overrides())
 
     (tmp_path / "mine.toml").write_text(SUITE)
-    try_all(FIGURES.encode(), [damage_bytes, damage_csv], use)
+    try_all("published figures", FIGURES.encode(), [damage_bytes, damage_csv], use)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -140,10 +143,10 @@ def test_tables(tmp_path: Path, kind: str) -> None:
         return plan(resolve(Request(["erm"], ["table"], options)), "cpu")
 
     if kind == "csv":
-        try_all(EXAMPLE.read_bytes(), [damage_bytes, damage_csv], use)
+        try_all("a CSV table", EXAMPLE.read_bytes(), [damage_bytes, damage_csv], use)
         return
     pd.read_csv(EXAMPLE).to_parquet(path, index=False)
-    try_all(path.read_bytes(), [damage_bytes, damage_parquet], use)
+    try_all("a Parquet table", path.read_bytes(), [damage_bytes, damage_parquet], use)
 
 
 TABLE_SUITE = f"""title = "A table"
@@ -180,7 +183,7 @@ def test_descriptions_of_tables(tmp_path: Path) -> None:
         parts = [part for mode in suite.modes.values() for part in expand(suite, mode, Overrides(trials=1, seeds=1))]
         return plan([part.spec for part in parts[:1]], "cpu")
 
-    try_all(TABLE_SUITE.encode(), [damage_bytes, damage_lines, damage_lines], use)
+    try_all("a table's description", TABLE_SUITE.encode(), [damage_bytes, damage_lines, damage_lines], use)
 
 
 class Shelf:
@@ -228,7 +231,7 @@ def test_studies(files: Files, tmp_path: Path) -> None:
             check_results(results, record)
         return show(ConcludedStudy(record, results, "its-run"), files.whole, tmp_path, draw)
 
-    try_all((files.artifacts / "study.json").read_bytes(), [damage_bytes, damage_json, damage_json], use)
+    try_all("study.json", (files.artifacts / "study.json").read_bytes(), [damage_bytes, damage_json, damage_json], use)
 
 
 def test_results(files: Files, tmp_path: Path) -> None:
@@ -240,7 +243,7 @@ def test_results(files: Files, tmp_path: Path) -> None:
         check_results(results, record)
         return show(ConcludedStudy(record, results, "its-run"), files.whole, tmp_path, draw)
 
-    try_all((files.artifacts / "results.parquet").read_bytes(), [damage_bytes, damage_parquet], use)
+    try_all("results.parquet", (files.artifacts / "results.parquet").read_bytes(), [damage_bytes, damage_parquet], use)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +275,7 @@ def test_parcels(files: Files, tmp_path: Path, name: str, damages: Sequence[Dama
             raise UserError(reason)
         return [entries_of(parcel.record, parcel.results, parcel.id) for parcel in parcels]
 
-    try_all(content, damages, use)
+    try_all(f"{name} of a parcel", content, damages, use)
 
 
 @pytest.fixture
@@ -300,7 +303,7 @@ def test_registries(registry: Path) -> None:
             f"{holding.facts['rows']:,} {holding.facts['size']:,}"
         return listed or CENSUS.missing(wanted) or [CENSUS.find(file) for file in wanted]
 
-    try_all(registry.read_bytes(), [damage_bytes, damage_json, damage_json], use)
+    try_all("registry.json", registry.read_bytes(), [damage_bytes, damage_json, damage_json], use)
 
 
 @pytest.mark.parametrize("family", ["linear or mlp", "tangent"])
@@ -323,7 +326,7 @@ def test_models(files: Files, tmp_path: Path, family: str) -> None:
         predictor = _load_pyfunc(str(tmp_path / "model.safetensors"))
         return len(predictor.predict(rows)) == len(predictor.predict(rows, {"scores": True})) == len(rows)
 
-    try_all(path.read_bytes(), [damage_bytes, damage_safetensors], use)
+    try_all(f"a model ({family})", path.read_bytes(), [damage_bytes, damage_safetensors], use)
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])
@@ -336,4 +339,38 @@ def test_scores_to_compare(files: Files, kind: str) -> None:
         comparison = compare(whole, parse_scores(f"scores.{kind}", content))
         return json.dumps(comparison.as_dict())
 
-    try_all(text.encode(), [damage_bytes, damage_json if kind == "json" else damage_csv], use)
+    try_all(f"scores.{kind}", text.encode(), [damage_bytes, damage_json if kind == "json" else damage_csv], use)
+
+
+def test_commands_on_damaged_files(files: Files, tmp_path: Path, cli: Callable[..., Any], registry: Path) -> None:
+    """Some of each again, through the command line."""
+    where = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
+    board = ["leaderboard", "spurious_correlation", *where, "--directory", str(files.directory)]
+    nobody = ["--tracking-uri", "http://127.0.0.1:1", "--address", "127.0.0.1:1"]
+    table = ["path=table.csv", "target=late", "environment=region", "train=north,south"]
+    described = [word for setting in table for word in ("--set", setting)]
+    parcel = tmp_path / "waiting" / "outbox" / f"{files.whole.record.study_id}-1"
+    shutil.copytree(files.artifacts, parcel / "artifacts", ignore=shutil.ignore_patterns("models"))
+    (parcel / SLIP_FILE).write_bytes(write_document(Slip(SCHEMA, parcel.name, "", False)))
+    (tmp_path / "mine.toml").write_text(SUITE)
+    (tmp_path / "figures.csv").write_text(FIGURES)
+    shutil.copy(EXAMPLE, tmp_path / "table.csv")
+    commands: list[tuple[Path, Damage, list[str]]] = [
+        (files.artifacts / "study.json", damage_json, board),
+        (files.artifacts / "results.parquet", damage_parquet, board),
+        (tmp_path / "mine.toml", damage_lines, ["run", "--suite", "./mine.toml", *nobody]),
+        (tmp_path / "table.csv", damage_csv, ["run", "-m", "erm", "-d", "table", *described, *nobody]),
+        (registry, damage_json, ["data", "list"]),
+        (parcel / SLIP_FILE, damage_json, ["sync", "--directory", str(tmp_path / "waiting")]),
+    ]
+    for path, damage, command in commands:
+        content = path.read_bytes()
+        for number in range(5 if LONG else 1):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(damage(content, random.Random(number)))
+            done = cli(*command)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            assert done.code in (0, 1, 2), done.err
+            assert "Traceback" not in done.err
+            assert done.out.strip() if done.code == 0 else (done.err + done.out).strip()

@@ -29,6 +29,7 @@ from oodbench.study.record import (
     Provenance,
     Stability,
     StudyRecord,
+    check_results,
     parse_record,
     read_results,
 )
@@ -42,7 +43,7 @@ SETTINGS = st.dictionaries(TEXTS, st.one_of(VALUES, st.lists(VALUES, max_size=3)
 HPARAMS = st.dictionaries(TEXTS, VALUES, max_size=3)
 SIZES = st.dictionaries(TEXTS, COUNTS, max_size=3)
 ZONES = st.sampled_from([UTC, timezone(timedelta(hours=-5))])
-TIMES = st.datetimes(min_value=datetime(1971, 1, 1), timezones=ZONES)
+TIMES = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=ZONES)
 DIFFERENCES = st.lists(st.builds(Difference, TEXTS, TEXTS, NUMBERS, NUMBERS, NUMBERS), max_size=2)
 WORST = st.builds(Description, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, DIFFERENCES, DIFFERENCES)
 ASSESSMENTS = st.builds(
@@ -174,6 +175,31 @@ def test_result_rows_that_are_none(results: pd.DataFrame, expected: str, tmp_pat
     results.to_parquet(tmp_path / "results.parquet", index=False)
     with pytest.raises(Damaged, match=expected):
         read_results(tmp_path / "results.parquet")
+
+
+def rows() -> pd.DataFrame:
+    keys = [(0, seed, "test", name) for seed in (0, 1) for name in ("a", "b")]
+    table = pd.DataFrame(keys, columns=["configuration", "seed", "part", "environment"])
+    return table.assign(error=0.5, chosen=True)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        (rows().assign(configuration=[0, 0, 0, 5]), "configurations that the study does not have"),
+        (rows().assign(chosen=False), "its chosen rows are not those of configuration 0"),
+        (rows().iloc[:0], "it does not have one row per seed and test environment"),
+        (rows().iloc[1:], "it does not have one row per seed and test environment"),
+        (rows().assign(seed=[0, 0, 7, 7]), "it does not have one row per seed and test environment"),
+        (rows().assign(environment=["a", "a", "b", "b"]), "it has a test environment twice"),
+        (rows().assign(environment=["a", None, "a", "b"]), "its column 'environment' does not hold texts"),
+    ],
+)
+def test_result_rows_of_another_study(results: pd.DataFrame, expected: str) -> None:
+    record = made_up("erm", rows(), trials=1, seeds=2).record
+    check_results(rows(), record)
+    with pytest.raises(Damaged, match=expected):
+        check_results(results, record)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 no PAR1"])

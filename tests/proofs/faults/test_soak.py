@@ -1,6 +1,5 @@
 """200 small studies from four drivers in one embedded record; the drivers are killed again and again.
 
-
 Three of them share a Ray cluster, one has its own, whose processes must not outlive it.
 """
 
