@@ -61,7 +61,7 @@ def parse_scores(file: str, content: bytes) -> list[MethodScores]:
         if file.endswith(".json"):
             return [scores for board in _boards(json.loads(content)) for scores in _from_board(board)]
         return _from_cells(content)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, AttributeError, RecursionError) as error:
         raise UserError(
             f"{file} is not a file of scores that oodbench wrote: {one_line(error)}.\n"
             f"`oodbench leaderboard --format json` and --cells write such files."
@@ -80,6 +80,8 @@ def _boards(document: Any) -> list[dict[str, Any]]:
 def _from_board(board: Mapping[str, Any]) -> list[MethodScores]:
     import pandas as pd
 
+    if not all(isinstance(name, str) for name in (board["dataset_id"], *(row["method"] for row in board["rows"]))):
+        raise ValueError("a dataset or a method has no name")
     return [
         MethodScores(
             board["dataset_id"],

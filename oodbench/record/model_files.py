@@ -95,6 +95,8 @@ def _load_pyfunc(path: str) -> StoredPredictor:
         with safe_open(path, "numpy") as stored:
             about = stored.metadata()
             arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (it is no dictionary)
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError("it has numbers that are not finite")
         return StoredPredictor(LOADABLE[about["family"]].restore(arrays, about))
     except Exception as error:  # of a damaged file any of the parts may complain, each in its own way
         raise UnreadableRecord(

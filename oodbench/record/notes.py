@@ -10,8 +10,7 @@ from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY
 from oodbench.plugin.method import LossMethod
 from oodbench.record import schema
 from oodbench.settings.space import Value
-from oodbench.study.record import Kept, StudyRecord
-from oodbench.study.selectors import SELECTORS
+from oodbench.study.record import SELECTORS, Kept, StudyRecord
 
 MOST_LISTED = 10  # models
 RUN_ID = "RUN_ID"  # in these tags: the run's own id, known when it is delivered

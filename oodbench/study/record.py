@@ -38,6 +38,13 @@ COLUMNS = {
 }
 """Of result rows, and what they hold: whole numbers, texts, numbers, or true and false."""
 
+SELECTORS = {
+    "mean": "mean error over the validation environments",
+    "worst": "largest error among the validation environments",
+    "oracle": "mean error over the TEST environments: an upper bound, never a fair result",
+}
+"""How a study's configuration can have been chosen."""
+
 Status = Literal["FINISHED", "FAILED"]
 Kept = Literal["loadable", "arrays", "nothing"]
 """Of the chosen models: models that MLflow loads, arrays that only their plug-in can use, or nothing."""
@@ -221,8 +228,6 @@ class ConcludedStudy:
 
 def parse_record(content: bytes) -> StudyRecord:
     """What study.json holds. Raises `OtherSchema` or `Damaged`."""
-    from oodbench.study.selectors import SELECTORS  # which makes parts of a record
-
     record = read_document(StudyRecord, content, SCHEMA)
     if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
         raise Damaged(f"its status {record.status} does not go with its choice")
@@ -264,8 +269,9 @@ def check_results(results: pd.DataFrame, record: StudyRecord) -> None:
     if not (results["chosen"] == (results["configuration"] == record.choice.configuration)).all():
         raise Damaged(f"its chosen rows are not those of configuration {record.choice.configuration}")
     test = results[results["chosen"] & (results["part"] == "test")]
-    seeds, environments = range(record.budget.seed, record.budget.seed + record.budget.seeds), set(test["environment"])
-    if not environments or len(test) != len(seeds) * len(environments) or set(test["seed"]) != set(seeds):
+    first, seeds, environments = record.budget.seed, record.budget.seeds, set(test["environment"])
+    as_many = bool(environments) and len(test) == seeds * len(environments)
+    if not as_many or set(test["seed"]) != set(range(first, first + seeds)):
         raise Damaged("it does not have one row per seed and test environment")
     if test.duplicated(["seed", "environment"]).any():
         raise Damaged("it has a test environment twice")

@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 
 from oodbench.errors import StudyFailed, UnknownName
 from oodbench.settings.space import Value
-from oodbench.study.record import Chosen
+from oodbench.study.record import SELECTORS, Chosen
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SELECTORS = {
-    "mean": "mean error over the validation environments",
-    "worst": "largest error among the validation environments",
-    "oracle": "mean error over the TEST environments: an upper bound, never a fair result",
-}
 
 
 def check_selector(name: str) -> str:

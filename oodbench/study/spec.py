@@ -25,7 +25,7 @@ from oodbench.settings.option import (
     seconds_text,
 )
 from oodbench.study.directory import DIRECTORY
-from oodbench.study.selectors import SELECTORS
+from oodbench.study.record import SELECTORS
 
 DEVICES = ("auto", "cpu", "cuda")
 SEARCHES = ("random", "optuna")

@@ -94,6 +94,7 @@ def try_all(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", Notice)
+                warnings.filterwarnings("ignore", "overflow|invalid value", RuntimeWarning)  # of absurd numbers
                 shown = use(damaged, draw)
         except (OodbenchError, Damaged, OtherSchema) as error:
             lines, shown = len(str(error).splitlines()), str(error)

@@ -62,10 +62,11 @@ def records(draw: st.DrawFn) -> StudyRecord:
     finished = draw(st.booleans())
     texts = {
         name: draw(TEXTS)
-        for name in "study_id search_id repeat_of label method dataset dataset_id notice model selector reason".split()
+        for name in "study_id search_id repeat_of label method dataset dataset_id notice model reason".split()
     }
     return StudyRecord(
         schema=SCHEMA,
+        selector=draw(st.sampled_from(["mean", "worst", "oracle"])),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),
         model_settings=draw(SETTINGS),

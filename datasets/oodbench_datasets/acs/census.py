@@ -177,9 +177,9 @@ def person_file(key: str) -> PersonFile:
 def _entry(key: str, values: Mapping[str, str | int]) -> Entry:
     """As it was written, or a ValueError or TypeError."""
     entry = Entry(**values)  # type: ignore[arg-type]
-    for name, value in asdict(entry).items():
-        if type(value) is not (int if name in ("size", "rows") else str):
-            raise TypeError(name)
+    for field, value in asdict(entry).items():
+        if type(value) is not (int if field in ("size", "rows") else str):
+            raise TypeError(field)
     below, name = Path(entry.path), os.fsencode(entry.path)
     if person_file(key).key != key or below.is_absolute() or ".." in below.parts or b"\0" in name or len(name) > 255:
         raise ValueError(key)
