@@ -314,11 +314,13 @@ def test_models(files: Files, tmp_path: Path, family: str) -> None:
     features = record.data.features
     if family == "tangent":
         draw, width = np.random.default_rng(0), 3
-        arrays = [
-            draw.normal(size=shape).astype(np.float32)
-            for shape in ((width, features + 1), (width,), (1, width, features + 1), (1, width), (1,))
-        ]
-        write_model(TangentModel(*arrays, True, 100), tmp_path / "model", "classification", None, features)
+        shapes = {
+            "hidden": (width, features + 1), "read_out": (width,), "hidden_change": (1, width, features + 1),
+            "read_out_change": (1, width), "constant": (1,),
+        }  # fmt: skip
+        arrays = {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        model = TangentModel.restore(arrays, {"classification": "True", "megabytes": "100"})
+        write_model(model, tmp_path / "model", "classification", None, features)
         path = tmp_path / "model" / "model.safetensors"
     rows = np.random.default_rng(0).normal(size=(FEATURES, features))
 

@@ -193,7 +193,7 @@ def rows() -> pd.DataFrame:
         (rows().iloc[1:], "it does not have one row per seed and test environment"),
         (rows().assign(seed=[0, 0, 7, 7]), "it does not have one row per seed and test environment"),
         (rows().assign(environment=["a", "a", "b", "b"]), "it has a test environment twice"),
-        (rows().assign(environment=["a", None, "a", "b"]), "its column 'environment' does not hold texts"),
+        (rows().assign(environment=["a", 3, "a", "b"]), "its column 'environment' does not hold texts"),
     ],
 )
 def test_result_rows_of_another_study(results: pd.DataFrame, expected: str) -> None:
