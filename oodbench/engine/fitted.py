@@ -62,6 +62,7 @@ class FittedModel:
     @classmethod
     def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> FittedModel:
         """What `arrays` and `about` were made of."""
+        (_,) = arrays["parameters"].shape  # a list of numbers
         settings = {key.removeprefix(SETTING): value for key, value in about.items() if key.startswith(SETTING)}
         return cls(
             configure(FAMILIES[about["family"]], settings, "the stored model"),
