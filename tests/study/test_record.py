@@ -132,7 +132,7 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda record: record["ledger"].update(trainings=10**400), "it has a number of 401 digits"),
         (
             lambda record: record["provenance"].update(concluded="0001-01-01T00:00:00"),
-            "no time at which a study can have run",
+            "0001-01-01 00:00:00 is no time",
         ),
     ],
 )
