@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oodbench.errors import UserError
+from oodbench.board.metrics import SUMMARY
+from oodbench.errors import UserError, one_line
 from oodbench.plugin.reading import read_bounded
 from oodbench.texts import as_csv, from_csv_text
 
@@ -64,9 +65,9 @@ def parse_scores(file: str, content: bytes) -> list[MethodScores]:
         if file.endswith(".json"):
             return [scores for board in _boards(json.loads(content)) for scores in _from_board(board)]
         return _from_cells(content)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, AttributeError, RecursionError) as error:
         raise UserError(
-            f"{file} is not a file of scores that oodbench wrote: {type(error).__name__}: {error}.\n"
+            f"{file} is not a file of scores that oodbench wrote: {one_line(error)}.\n"
             f"`oodbench leaderboard --format json` and --cells write such files."
         ) from None
 
@@ -83,15 +84,30 @@ def _boards(document: Any) -> list[dict[str, Any]]:
 def _from_board(board: Mapping[str, Any]) -> list[MethodScores]:
     import pandas as pd
 
+    if not all(isinstance(name, str) for name in (board["dataset_id"], *(row["method"] for row in board["rows"]))):
+        raise ValueError("a dataset or a method has no name")
     return [
         MethodScores(
             board["dataset_id"],
             row["method"],
             board["task"],
-            pd.DataFrame([dict(score) for score in row["results"]]) if row["results"] else None,
+            _checked(pd.DataFrame([dict(score) for score in row["results"]]), board["task"])
+            if row["results"]
+            else None,
         )
         for row in board["rows"]
     ]
+
+
+def _checked(table: pd.DataFrame, task: str) -> pd.DataFrame:
+    """As a comparison needs it: what was not measured is NaN. Otherwise a ValueError, KeyError or TypeError."""
+    if task not in SUMMARY:
+        raise ValueError(f"there is no task {task!r}")
+    if table["seed"].dtype.kind != "i" or not all(isinstance(name, str) for name in table["environment"]):
+        raise ValueError("a seed is no whole number, or an environment no text")
+    measured = MEASURED if task == "classification" else MEASURED[:1]
+    lacking = {name: float("nan") for name in measured if name not in table and name != "error"}
+    return table.assign(**lacking).astype(dict.fromkeys(measured, float))
 
 
 def _from_cells(content: bytes) -> list[MethodScores]:
@@ -109,7 +125,10 @@ def _from_cells(content: bytes) -> list[MethodScores]:
             str(dataset_id),
             str(method),
             str(task),
-            table.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
+            _checked(
+                table.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
+                str(task),
+            ),
         )
         for (dataset_id, method, task), table in frame.groupby(["dataset_id", "method", "task"], sort=False)
     ]

@@ -65,6 +65,7 @@ class FittedModel:
     @classmethod
     def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str], family: type[Model]) -> FittedModel:
         """What `arrays` and `about` were made of, and the family that `about` names."""
+        (_,) = arrays["parameters"].shape  # a list of numbers
         settings = {key.removeprefix(SETTING): value for key, value in about.items() if key.startswith(SETTING)}
         return cls(
             configure(family, settings, "the stored model"),

@@ -105,6 +105,10 @@ class TangentModel:
     @classmethod
     def restore(cls, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> TangentModel:
         """What `arrays` and `about` were made of."""
+        (outputs,), (units, inputs) = arrays["constant"].shape, arrays["hidden"].shape
+        shapes = {"hidden_change": (outputs, units, inputs), "read_out_change": (outputs, units), "read_out": (units,)}
+        if any(arrays[name].shape != shape for name, shape in shapes.items()):
+            raise ValueError("its arrays do not fit together")
         return cls(**arrays, classification=about["classification"] == "True", megabytes=int(about["megabytes"]))
 
     def outputs(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

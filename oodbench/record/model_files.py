@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from oodbench.engine.data import Task
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.predictor import Storable
+from oodbench.errors import UnreadableRecord, UserError, one_line
 from oodbench.kit.tangent import TangentModel
 from oodbench.study.models import is_loadable, restore
 
@@ -73,7 +74,13 @@ class StoredPredictor:
 
     def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> NDArray[Any]:
         x = np.ascontiguousarray(rows, dtype=np.float64)  # a table's columns lie otherwise, and would round otherwise
-        return self.model.outputs(x) if (params or {}).get("scores") else self.model.predict(x)
+        try:
+            return self.model.outputs(x) if (params or {}).get("scores") else self.model.predict(x)
+        except (ValueError, IndexError) as error:
+            raise UserError(
+                f"the model does not take rows of shape {x.shape}: {one_line(error)}.\n"
+                "Give the columns that it was trained on; if these are they, run its study again with --fresh."
+            ) from None
 
     def get_raw_model(self) -> FittedModel | TangentModel:
         """With `predict`, `outputs` and `losses` on arrays."""
@@ -84,7 +91,14 @@ def _load_pyfunc(path: str) -> StoredPredictor:
     """The door MLflow knocks at."""
     from safetensors import safe_open
 
-    with safe_open(path, "numpy") as stored:
-        about = stored.metadata()
-        arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (it is no dictionary)
-    return StoredPredictor(restore(arrays, about))
+    try:
+        with safe_open(path, "numpy") as stored:
+            about = stored.metadata()
+            arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (it is no dictionary)
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError("it has numbers that are not finite")
+        return StoredPredictor(restore(arrays, about))
+    except Exception as error:  # of a damaged file any of the parts may complain, each in its own way
+        raise UnreadableRecord(
+            f"the model {path} is damaged: {one_line(error)}.\nRun its study again with --fresh."
+        ) from None

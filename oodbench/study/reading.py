@@ -29,8 +29,8 @@ def parse_record(content: bytes) -> StudyRecord:
     if not IDENTITY.fullmatch(record.study_id):
         raise Damaged(f"its study_id {record.study_id!r} is none")  # it becomes the name of a folder
     for moment in (record.provenance.started, record.provenance.concluded):
-        if moment.year not in YEARS:
-            raise Damaged(f"it was made in the year {moment.year}")
+        if moment.tzinfo is None or moment.year not in YEARS:
+            raise Damaged(f"{moment} is no time at which a study can have run")
     return record
 
 
@@ -47,13 +47,13 @@ def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
             raise Damaged(f"it has no column {name!r}")
         if not _holds(results[name], kind):
             raise Damaged(f"its column {name!r} is of type {results[name].dtype}")
-    fault = _mismatch(record, results)
+    fault = mismatch(record, results)
     if fault:
         raise Damaged(fault)
     return results
 
 
-def _mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
+def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
     """In what the rows do not go with the study; empty where they do."""
     for name in ("part", "environment"):
         if not results[name].map(lambda value: isinstance(value, str)).all():
@@ -63,11 +63,15 @@ def _mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
         return f"it has rows of configuration {min(beyond)}, which the study does not have"
     if record.choice is None:
         return ""
-    chosen = results[results["chosen"]]
-    if set(chosen["configuration"]) - {record.choice.configuration}:
-        return "it has chosen rows of a configuration that was not chosen"
-    test = chosen[chosen["part"] == "test"]
-    return "" if len(test) else "it has no rows of the chosen configuration in the test environments"
+    if not (results["chosen"] == (results["configuration"] == record.choice.configuration)).all():
+        return f"its chosen rows are not those of configuration {record.choice.configuration}"
+    test = results[results["chosen"] & (results["part"] == "test")]
+    first, seeds, environments = record.budget.seed, record.budget.seeds, test["environment"].nunique()
+    every_seed = set(test["seed"]) == set(range(first, first + seeds))
+    once = not test.duplicated(["seed", "environment"]).any()
+    if not (environments and every_seed and once and len(test) == seeds * environments):
+        return "it does not have one row per seed and test environment"
+    return ""
 
 
 def _holds(column: pd.Series[float], kind: str) -> bool:

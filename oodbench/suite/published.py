@@ -35,7 +35,7 @@ def read_figures(path: Path, shown: str) -> list[Figure]:
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise UserError(f"{shown} does not have the right columns.\nThey must be: {','.join(COLUMNS)}.")
         return [_figure(_plain(row), f"{shown}, line {reader.line_num}") for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:  # a ValueError is of no text, or of a path that is none
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{shown} cannot be read: {reason}.\nThe path is relative to the suite's folder.") from None
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from oodbench.kit.stability import Description, Difference
 from oodbench.study.document import Damaged, OtherSchema, write_document
-from oodbench.study.reading import parse_record, read_results
+from oodbench.study.reading import mismatch, parse_record, read_results
 from oodbench.study.record import (
     COLUMNS,
     SCHEMA,
@@ -130,7 +130,10 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda record: record.update(study_id="../.."), "its study_id '../..' is none"),
         (lambda record: record.update(study_id=""), "its study_id '' is none"),
         (lambda record: record["ledger"].update(trainings=10**400), "it has a number of 401 digits"),
-        (lambda record: record["provenance"].update(concluded="0001-01-01T00:00:00"), "it was made in the year 1"),
+        (
+            lambda record: record["provenance"].update(concluded="0001-01-01T00:00:00"),
+            "0001-01-01 00:00:00 is no time",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(edit: Callable[[dict[str, Any]], object], expected: str) -> None:
@@ -180,15 +183,39 @@ def test_result_rows_come_back(results: pd.DataFrame, tmp_path: Path) -> None:
         (frame().assign(environment=3), "its column 'environment' is of type int64"),
         (frame().assign(environment=pd.Series(["a", None])), "its column 'environment' has values that are no texts"),
         (frame().assign(configuration=7), "it has rows of configuration 7, which the study does not have"),
-        (frame().assign(configuration=0), "it has chosen rows of a configuration that was not chosen"),
-        (frame().assign(chosen=False), "it has no rows of the chosen configuration in the test environments"),
-        (frame().iloc[:0], "it has no rows of the chosen configuration in the test environments"),
+        (frame().assign(configuration=0), "its chosen rows are not those of configuration"),
+        (frame().assign(chosen=False), "its chosen rows are not those of configuration"),
+        (frame().iloc[:0], "it does not have one row per seed and test environment"),
     ],
 )
 def test_result_rows_that_are_none(results: pd.DataFrame, expected: str, tmp_path: Path) -> None:
     results.to_parquet(tmp_path / "results.parquet", index=False)
     with pytest.raises(Damaged, match=expected):
         read_results(tmp_path / "results.parquet", CHOSEN)
+
+
+def rows() -> pd.DataFrame:
+    keys = [(0, seed, "test", name) for seed in (0, 1) for name in ("a", "b")]
+    table = pd.DataFrame(keys, columns=["configuration", "seed", "part", "environment"])
+    return table.assign(error=0.5, chosen=True)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        (rows().assign(configuration=[0, 0, 0, 5]), "rows of configuration 5, which the study does not have"),
+        (rows().assign(chosen=False), "its chosen rows are not those of configuration 0"),
+        (rows().iloc[:0], "it does not have one row per seed and test environment"),
+        (rows().iloc[1:], "it does not have one row per seed and test environment"),
+        (rows().assign(seed=[0, 0, 7, 7]), "it does not have one row per seed and test environment"),
+        (rows().assign(environment=["a", "a", "b", "b"]), "it does not have one row per seed and test environment"),
+        (rows().assign(environment=["a", 3, "a", "b"]), "its column 'environment' has values that are no texts"),
+    ],
+)
+def test_result_rows_of_another_study(results: pd.DataFrame, expected: str) -> None:
+    record = made_up("erm", rows(), trials=1, seeds=2).record
+    assert not mismatch(record, rows())
+    assert expected in mismatch(record, results)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 no PAR1"])

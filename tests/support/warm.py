@@ -20,6 +20,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -33,8 +34,31 @@ LIBRARIES = (
 MOST = 1 << 20  # bytes of a request
 
 
+@dataclass
+class WarmProcess:
+    """One that was started."""
+
+    command: list[str]
+    pid: int
+    connection: socket.socket
+    out: IO[bytes]
+    err: IO[bytes]
+
+    def wait(self, timeout: float) -> subprocess.CompletedProcess[str]:
+        """Its end, once; or TimeoutExpired, and it goes on."""
+        self.connection.settimeout(timeout)
+        try:
+            code = int(self.connection.recv(32))
+        except TimeoutError:
+            raise subprocess.TimeoutExpired(self.command, timeout, _text(self.out), _text(self.err)) from None
+        done = subprocess.CompletedProcess(self.command, code, _text(self.out), _text(self.err))
+        for end in (self.connection, self.out, self.err):
+            end.close()
+        return done
+
+
 class WarmProcesses:
-    """The client's side: `run` is `subprocess.run` of `python -m MODULE ...`."""
+    """The client's side: `run` is `subprocess.run` of `python -m MODULE ...`, `start` is `subprocess.Popen`."""
 
     def __init__(self, template: Path) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="warm-")  # a socket needs a short path
@@ -45,25 +69,23 @@ class WarmProcesses:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"ready\n"
 
+    def start(self, module: str, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> WarmProcess:
+        request = {"module": module, "arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        out, err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  (`wait` closes them)
+        connection.connect(str(self.path))
+        socket.send_fds(connection, [json.dumps(request).encode()], [out.fileno(), err.fileno()])
+        return WarmProcess([module, *arguments], int(connection.recv(32)), connection, out, err)
+
     def run(
         self, module: str, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
     ) -> subprocess.CompletedProcess[str]:
-        request = {"module": module, "arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
-        with (
-            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection,
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-        ):
-            connection.connect(str(self.path))
-            socket.send_fds(connection, [json.dumps(request).encode()], [out.fileno(), err.fileno()])
-            pid = int(connection.recv(32))
-            connection.settimeout(timeout)
-            try:
-                code = int(connection.recv(32))
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                raise subprocess.TimeoutExpired([module, *arguments], timeout, _text(out), _text(err)) from None
-            return subprocess.CompletedProcess([module, *arguments], code, _text(out), _text(err))
+        process = self.start(module, arguments, cwd, environment)
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            raise
 
     def stop(self) -> None:
         self.process.terminate()
@@ -72,8 +94,8 @@ class WarmProcesses:
 
 
 def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode()
+    # the process that writes shares the position in the file: leave it there
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
 def serve(path: str, template: Path) -> None:

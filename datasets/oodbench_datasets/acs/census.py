@@ -6,6 +6,7 @@ A file is used only if it is in the registry, a JSON file beside them that has t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -113,14 +114,14 @@ class CensusFolder:
 
     def entries(self) -> dict[str, Entry]:
         try:
-            text = read_bounded(self.folder / "registry.json")
+            content = read_bounded(self.folder / "registry.json")
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
             raise UnusableData(f"{self.folder} cannot be read: {error.strerror}.\nCheck {VARIABLE}.") from None
         try:
-            return {key: Entry(**values) for key, values in json.loads(text).items()}
-        except (ValueError, TypeError, AttributeError):
+            return {key: _entry(key, values) for key, values in json.loads(content).items()}
+        except (ValueError, TypeError, AttributeError, RecursionError, UserError):
             raise UnusableData(
                 f"{self.folder / 'registry.json'} cannot be read.\nDelete it and fetch the files again."
             ) from None
@@ -169,6 +170,18 @@ CENSUS = CensusFolder()
 def person_file(key: str) -> PersonFile:
     year, horizon, state = key.split("/")
     return PersonFile(int(year), horizon, state)
+
+
+def _entry(key: str, values: Mapping[str, str | int]) -> Entry:
+    """As it was written, or a ValueError or TypeError."""
+    entry = Entry(**values)  # type: ignore[arg-type]
+    for field, value in asdict(entry).items():
+        if type(value) is not (int if field in ("size", "rows") else str):
+            raise TypeError(field)
+    below, name = Path(entry.path), os.fsencode(entry.path)
+    if person_file(key).key != key or below.is_absolute() or ".." in below.parts or b"\0" in name or len(name) > 255:
+        raise ValueError(key)
+    return entry
 
 
 def _holding(key: str, entry: Entry, fault: str = "", remedy: str = "") -> Holding:
