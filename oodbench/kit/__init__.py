@@ -10,19 +10,43 @@ from oodbench.kit.clustering import (
     solve,
     sub_populations,
 )
+from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, one_thread, require
 from oodbench.kit.mechanism import worst_mechanism
+from oodbench.kit.parts import (
+    Part,
+    balanced,
+    check_weights,
+    groups_of,
+    hold_out,
+    needs_of_weights,
+    sample_weights,
+    stopping_parts,
+)
 from oodbench.kit.stages import fit_references
 from oodbench.kit.subpopulation import worst_chi_square, worst_share
 
 __all__ = [
     "MOST_TRIALS",
+    "EstimatorModel",
+    "LightGBMTrees",
+    "Part",
+    "balanced",
     "check_clusters",
+    "check_weights",
+    "class_numbers",
     "cluster_mechanisms",
     "fit_references",
+    "groups_of",
+    "hold_out",
     "moments",
+    "needs_of_weights",
+    "one_thread",
+    "require",
     "restrict_moments",
+    "sample_weights",
     "signed_targets",
     "solve",
+    "stopping_parts",
     "sub_populations",
     "training_entropy",
     "worst_chi_square",

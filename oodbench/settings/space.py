@@ -109,6 +109,26 @@ class Integer(_Range):
         return f"whole numbers {self.low:g} to {self.high:g}"
 
 
+class LogInteger(Integer):
+    """Whole numbers, uniform on the log scale.
+
+    Examples:
+        >>> space = {"leaves": LogInteger(2, 200, default=31)}
+    """
+
+    def __post_init__(self) -> None:
+        if not self.low > 0:
+            raise ValueError("LogInteger needs a positive lower end")
+        super().__post_init__()
+
+    def draw(self, rng: np.random.Generator) -> int:
+        drawn = math.exp(rng.uniform(math.log(self.low), math.log(self.high + 1)))
+        return int(min(drawn, self.high))  # the upper end has as wide a share as its neighbours
+
+    def __str__(self) -> str:
+        return f"whole numbers {self.low:g} to {self.high:g}, log scale"
+
+
 class Choice(Dimension):
     """One of a few values; the first is the default unless said otherwise.
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.models import FAMILIES
 from oodbench.engine.predictor import Storable
+from oodbench.kit.estimators import FORMATS, EstimatorModel
 from oodbench.kit.tangent import TangentModel
 from oodbench.study.record import Kept
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
 
-LOADABLE: dict[str, type[FittedModel] | type[TangentModel]] = {
+LOADABLE: dict[str, type[FittedModel] | type[TangentModel] | type[EstimatorModel]] = {
     **dict.fromkeys(FAMILIES, FittedModel),
+    **dict.fromkeys(FORMATS, EstimatorModel),
     "tangent": TangentModel,
 }
 """By family, what restores a model from its arrays."""
@@ -28,7 +30,7 @@ def is_loadable(model: Storable) -> bool:
 
 def storable(models: Mapping[int, Predictor]) -> dict[int, Storable]:
     """Those of the models, by seed, that the record can keep."""
-    return {seed: model for seed, model in models.items() if isinstance(model, Storable)}
+    return {seed: model for seed, model in models.items() if isinstance(model, Storable) and model.arrays()}
 
 
 def how_kept(models: Mapping[int, Predictor]) -> Kept:

@@ -115,7 +115,7 @@ def plan(specs: Sequence[StudySpec], device: str) -> list[Study]:
             method=spec.asked.method,
             dataset_name=spec.dataset_name,
             dataset=spec.dataset,
-            setup=replace(spec.setup, device=device),
+            setup=replace(spec.setup, device=device if spec.asked.method.on_gpu else "cpu"),
             budget=spec.budget,
             selector=spec.selector,
             data=data[key],

@@ -19,7 +19,7 @@ from oodbench.study.document import Damaged, read_document
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 1
+SCHEMA = 2
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -164,6 +164,7 @@ class StudyRecord:
     repeat_of: str  # the study whose search this one repeats; empty for others
     label: str
     method: str
+    ranked: bool  # whether boards rank it; a reference is only shown
     dataset: str
     dataset_id: str
     settings: Mapping[str, Setting]  # of the dataset
