@@ -1,6 +1,7 @@
 """What methods are made of: sub-populations, mechanisms, clusters, stages. Importing it does not import torch."""
 
-from oodbench.engine.coding import signed_targets
+from oodbench.engine.coding import class_signs_array, signed_targets
+from oodbench.engine.fitted import linear_model
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
 from oodbench.kit.clustering import (
     check_clusters,
@@ -11,6 +12,7 @@ from oodbench.kit.clustering import (
     sub_populations,
 )
 from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, one_thread, require
+from oodbench.kit.linear import fit_logistic, fit_ridge
 from oodbench.kit.mechanism import worst_mechanism
 from oodbench.kit.parts import (
     Part,
@@ -34,10 +36,14 @@ __all__ = [
     "check_clusters",
     "check_weights",
     "class_numbers",
+    "class_signs_array",
     "cluster_mechanisms",
+    "fit_logistic",
     "fit_references",
+    "fit_ridge",
     "groups_of",
     "hold_out",
+    "linear_model",
     "moments",
     "needs_of_weights",
     "one_thread",

@@ -65,6 +65,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
     }
     return StudyRecord(
         schema=SCHEMA,
+        ranked=draw(st.booleans()),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),
         model_settings=draw(SETTINGS),
