@@ -7,13 +7,16 @@ import shlex
 from oodbench.plugin.registry import names
 from oodbench.settings.fields import changed_from
 from oodbench.settings.space import fixed_text
+from oodbench.study.estimators import EstimatorMethod
 from oodbench.study.spec import Resources, Selecting, Training
 from oodbench.study.study import Study
 
 
 def command_for(study: Study) -> str:
     """Nothing for a method or dataset that was given as a class: no command can name it."""
-    if study.method_name not in names("method") or study.dataset_name not in names("dataset"):
+    method = study.method
+    can_be_named = study.method_name in names("method") or isinstance(method, EstimatorMethod)
+    if not can_be_named or study.dataset_name not in names("dataset"):
         return ""
     dataset, model = study.dataset, study.setup.model
     same_family = model.name == dataset.model.name
@@ -23,6 +26,7 @@ def command_for(study: Study) -> str:
         model_settings=changed_from(model, dataset.model if same_family else type(model)()),
         recipe=changed_from(study.setup.recipe, dataset.recipe),
         fix={name: fixed_text(value) for name, value in study.fixed.items()},
+        space=method.asked_space if isinstance(method, EstimatorMethod) else {},
     )
     words = ["oodbench", "run", "--method", study.method_name, "--dataset", study.dataset_name, *training.as_words()]
     words += study.budget.as_words(always=("trials", "seeds", "seed"))
