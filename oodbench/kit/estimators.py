@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +19,7 @@ from oodbench.errors import InvalidSetting, TrainingFailed
 if TYPE_CHECKING:
     from oodbench.engine.data import TrainingRows
 
-TRUSTED = "sklearn."  # skops rebuilds types of this package only, beside those that it has audited itself
+TRUSTED = "sklearn."  # skops rebuilds classes of this package only, beside what it has audited itself
 LEAST_PROBABILITY = 1e-7  # a class that is ruled out has a finite log loss
 
 
@@ -144,7 +146,13 @@ def _load_sklearn(content: bytes, classifier: bool) -> Any:
 def _untrusted(content: bytes) -> list[str]:
     import skops.io
 
-    return [name for name in skops.io.get_untrusted_types(data=content) if not name.startswith(TRUSTED)]
+    return [name for name in skops.io.get_untrusted_types(data=content) if not _is_trusted(name)]
+
+
+def _is_trusted(name: str) -> bool:
+    """A class: a function might be called by an estimator that holds it."""
+    module, _, attribute = name.rpartition(".")
+    return name.startswith(TRUSTED) and inspect.isclass(getattr(importlib.import_module(module), attribute, None))
 
 
 def _load_xgboost(content: bytes, classifier: bool) -> Any:
