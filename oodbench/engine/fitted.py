@@ -57,7 +57,8 @@ class FittedModel:
         activation = np.ascontiguousarray(x.T, np.float32)[None]
         for layer in layers:
             activation = np.maximum(_forward([layer], activation), 0)
-        return activation[0].T.astype(np.float64)
+        represented: NDArray[np.float64] = activation[0].T.astype(np.float64)
+        return represented
 
     def last_layer(self, features: int) -> NDArray[np.float64]:
         """Of a model on so many features: [output, unit + 1], the constant last."""
@@ -136,9 +137,7 @@ class FittedModel:
         return losses.astype(np.float64)
 
 
-def linear_model(
-    coefficients: NDArray[np.float64], classification: bool, recipe: Recipe | None = None
-) -> FittedModel:
+def linear_model(coefficients: NDArray[np.float64], classification: bool, recipe: Recipe | None = None) -> FittedModel:
     """A linear model with these coefficients [output, feature + 1], the constant last."""
     parameters = coefficients.ravel().astype(np.float32)
     return FittedModel(Linear(), recipe or Recipe(), len(coefficients), classification, parameters)

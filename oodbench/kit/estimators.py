@@ -57,12 +57,14 @@ class EstimatorModel:
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """Squared errors, log losses, or where the estimator has no probabilities, 1 for a wrong class. [row]"""
+        losses: NDArray[np.float64]
         if not len(self.labels):
-            return np.square(self.predict(x) - y)
-        chosen = self.outputs(x)[np.arange(len(x)), y]
-        if not hasattr(self.estimator, "predict_proba"):
-            return 1.0 - chosen
-        return -np.log(np.maximum(chosen, LEAST_PROBABILITY))
+            losses = np.square(self.predict(x) - y)
+        else:
+            chosen = self.outputs(x)[np.arange(len(x)), y]
+            has_probabilities = hasattr(self.estimator, "predict_proba")
+            losses = -np.log(np.maximum(chosen, LEAST_PROBABILITY)) if has_probabilities else 1.0 - chosen
+        return losses
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The estimator in its library's own format, as bytes; empty where it has types that would not be trusted."""

@@ -28,7 +28,8 @@ def fit_ridge(x: Array, targets: Array, penalty: float, weights: Array | None = 
     target_means = targets @ share
     gram = (centered * share[:, None]).T @ centered + penalty * np.eye(x.shape[1])
     cross = (centered * share[:, None]).T @ (targets.T - target_means)
-    return _unscaled(np.linalg.lstsq(gram, cross, rcond=None)[0].T, target_means, means, scales)
+    coefficients: Array = np.linalg.lstsq(gram, cross, rcond=None)[0].T.astype(np.float64)
+    return _unscaled(coefficients, target_means, means, scales)
 
 
 def fit_logistic(

@@ -184,15 +184,15 @@ def parse_dimension(name: str, asked: Any, usual: Any) -> Dimension:
             low, high = map(float, ends.split(":"))
             middle = math.sqrt(low * high) if kind.startswith("log") else (low + high) / 2
             middle = round(middle) if kind.endswith("int") else middle
-            dimension: Dimension = RANGES[kind](low, high, default=middle)
+            dimension = RANGES[kind](low, high, default=middle)
             return dimension if not _has(dimension, usual) else RANGES[kind](low, high, default=dimension.parse(usual))
         values = asked.split(",") if isinstance(asked, str) else asked if isinstance(asked, list) else [asked]
         choice = Choice(*(_plain_value(value) for value in values if value != ""))
         return choice if not _has(choice, usual) else Choice(*choice.values, default=choice.parse(usual))
     except (ValueError, OverflowError):
         raise InvalidSetting(
-            f"space of {name}: {asked!r} is no range.\nWrite {name}=int:2:20, logint:1:64, float:0:1, log:1e-4:1, or values "
-            "with commas."
+            f"space of {name}: {asked!r} is no range.\n"
+            f"Write {name}=int:2:20, logint:1:64, float:0:1, log:1e-4:1, or values with commas."
         ) from None
 
 

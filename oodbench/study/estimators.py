@@ -74,8 +74,7 @@ def find_estimator(path: str) -> type[Any]:
         ) from None
     if not inspect.isclass(cls) or not all(callable(getattr(cls, need, None)) for need in ("fit", "predict")):
         raise UserError(
-            f"{path!r} is not a class with fit and predict.\n"
-            f"Name a classifier or a regressor, for example {EXAMPLE}."
+            f"{path!r} is not a class with fit and predict.\nName a classifier or a regressor, for example {EXAMPLE}."
         )
     return cls
 

@@ -61,8 +61,8 @@ class Study:
             )
         if "invariant" in self.needs and self.dataset.invariant is None:
             raise MissingInformation(
-                f"method {self.method_name!r} needs the invariant columns, and {self.dataset_name!r} does not know them."
-                "\nChoose a simulated dataset, or another method."
+                f"method {self.method_name!r} needs the invariant columns, and {self.dataset_name!r} does not know "
+                "them.\nChoose a simulated dataset, or another method."
             )
         try:
             for seed in self.seeds:

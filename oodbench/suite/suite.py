@@ -141,8 +141,8 @@ class Overrides(Options):
     """What the user says instead of the suite."""
 
     methods: Sequence[str] = option(
-        (), "A method, METHOD:PRESET or sklearn:PATH; several are compared. Narrows a suite.", name="--method", short="-m",
-        check=_twice_is_once,
+        (), "A method, METHOD:PRESET or sklearn:PATH; several are compared. Narrows a suite.", name="--method",
+        short="-m", check=_twice_is_once,
     )  # fmt: skip
     datasets: Sequence[str] = option(
         (), "A dataset; may be given several times. Narrows a suite.", name="--dataset", short="-d",

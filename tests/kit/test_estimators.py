@@ -49,7 +49,7 @@ def test_a_type_that_is_not_trusted_is_not_kept() -> None:
 def test_a_stored_model_that_would_run_code_is_refused(evil: str, tmp_path: Path) -> None:
     estimators = {"function": make_pipeline(FunctionTransformer(os.system), LinearRegression()), "type": Foreign()}
     content = pickle.dumps(Deadly(tmp_path / "ran")) if evil == "pickle" else skops.io.dumps(estimators[evil])
-    arrays = {"content": np.frombuffer(content, np.uint8), "labels": np.empty(0, np.int64)}
+    arrays: dict[str, Any] = {"content": np.frombuffer(content, np.uint8), "labels": np.empty(0, np.int64)}
     with pytest.raises(Exception) as raised:  # noqa: PT011  (of a pickle, what zipfile says)
         EstimatorModel.restore(arrays, {"family": "sklearn", "classes": "2"})
     assert not (tmp_path / "ran").exists()

@@ -67,11 +67,11 @@ def test_a_stored_model_says_the_same_also_where_classes_are_missing(method: typ
 def test_weights_make_environments_and_classes_count_alike(method: type[Method]) -> None:
     environment = (np.arange(400) < 40).astype(int)
     y = np.where(environment == 1, 1.0, 0.0)  # and nothing to tell the environments apart by
-    rows = TrainingRows(np.zeros((400, 1)), y, "regression", 2, environment)
+    rows = TrainingRows(np.arange(400.0)[:, None] % 2, y, "regression", 2, environment)
     equal = method().fit(rows, defaults(method, weights="environment"), 1).predict(rows.x)
-    assert equal == pytest.approx(0.5, abs=0.02)
-    assert method().fit(rows, defaults(method), 1).predict(rows.x) == pytest.approx(0.1, abs=0.02)
+    assert equal == pytest.approx(0.5, abs=0.05)
+    assert method().fit(rows, defaults(method), 1).predict(rows.x) == pytest.approx(0.1, abs=0.05)
     labels = TrainingRows(rows.x, environment, "classification", 2)
     by_class = method().fit(labels, defaults(method, weights="class"), 1)
     assert isinstance(by_class, EstimatorModel)
-    assert by_class.outputs(rows.x)[:, 1] == pytest.approx(0.5, abs=0.02)
+    assert by_class.outputs(rows.x)[:, 1] == pytest.approx(0.5, abs=0.05)
