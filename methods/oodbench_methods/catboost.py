@@ -23,6 +23,7 @@ class CatBoost(Method):
         "subsample": Uniform(0.7, 1.0, default=0.8),
         "weights": Option("none", "class", "environment"),
     }
+    trials_per_task = 4
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
         return needs_of_weights(hparams)

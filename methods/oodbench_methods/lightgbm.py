@@ -28,6 +28,7 @@ class LightGBM(Method):
         "reg_lambda": Uniform(1e-4, 2.0, default=1e-4),
         "weights": Option("none", "class", "environment"),
     }
+    trials_per_task = 4
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
         return needs_of_weights(hparams)

@@ -26,6 +26,7 @@ class XGBoost(Method):
         "reg_lambda": Uniform(1e-4, 5.0, default=1.0),
         "weights": Option("none", "class", "environment"),
     }
+    trials_per_task = 4
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
         return needs_of_weights(hparams)

@@ -93,7 +93,7 @@ def test_what_computes_on_the_cpu_gets_no_gpu_and_small_fits_share_a_task() -> N
     erm, ridge, trees = plan(specs, "cuda")
     assert [study.setup.device for study in (erm, ridge, trees)] == ["cuda", "cpu", "cpu"]
     assert len(ridge.packs) == 2  # of 80 trainings
-    assert len(trees.packs) == 80
+    assert len(trees.packs) == 20
 
 
 def test_weights_by_environment_are_told_the_environments_and_nothing_else_is() -> None:
