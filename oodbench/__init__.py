@@ -21,7 +21,7 @@ from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
 from oodbench.plugin.testing import check_dataset, check_method
 from oodbench.settings.fields import setting
-from oodbench.settings.space import Choice, Integer, LogUniform, Option, Uniform, Value
+from oodbench.settings.space import Choice, Integer, LogInteger, LogUniform, Option, Uniform, Value
 from oodbench.version import __version__ as __version__
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Integer",
     "Leaderboard",
     "Linear",
+    "LogInteger",
     "LogUniform",
     "LossMethod",
     "Method",

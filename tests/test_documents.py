@@ -19,6 +19,7 @@ import oodbench.cli.main  # registers the commands
 from documents import calls, links, mentions, pages, read
 from oodbench.cli.terminal import app
 from oodbench.plugin.registry import names
+from oodbench.study.estimators import PREFIX
 from oodbench.suite.suitefile import suite_names
 from places import ROOT
 
@@ -43,7 +44,8 @@ def parse(call: str) -> tuple[str, dict[str, Any]]:
 
 def named(command: str, parameters: dict[str, Any]) -> list[tuple[str, str]]:
     """The plug-ins and suites that a call names."""
-    found = [("method", name) for key in ("method", "methods") for name in parameters.get(key) or ()]
+    methods = [name for key in ("method", "methods") for name in parameters.get(key) or ()]
+    found = [("method", name) for name in methods if not name.startswith(PREFIX)]  # an estimator is no plug-in
     for key in ("dataset", "datasets"):
         value = parameters.get(key) or ()
         found += [("dataset", name) for name in ([value] if isinstance(value, str) else value)]

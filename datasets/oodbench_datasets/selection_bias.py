@@ -70,6 +70,11 @@ class SelectionBias(Dataset):
         """The paper tells methods alpha0 = 0.1 and two clusters; the minority's true share is 200 / 2200."""
         return {"alpha0": 0.1, "clusters": 2}
 
+    @property
+    def invariant(self) -> tuple[int, ...]:
+        """S causes Y."""
+        return tuple(range(5))
+
     def train(self, seed: int) -> Sequence[Environment]:
         return self._groups(self.rng(seed, "train"))
 

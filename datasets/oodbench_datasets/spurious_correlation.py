@@ -53,6 +53,11 @@ class SpuriousCorrelation(Dataset):
         """The paper tells methods alpha0 = 0.15 and two clusters; the minority's true share is 0.17."""
         return {"alpha0": 0.15, "clusters": 2}
 
+    @property
+    def invariant(self) -> tuple[int, ...]:
+        """S follows Y alone."""
+        return tuple(range(self.d))
+
     def train(self, seed: int) -> Sequence[Environment]:
         return self._groups(self.rng(seed, "train"))
 

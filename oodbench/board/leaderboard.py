@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
-from oodbench.board.standing import Standing, compare_methods
+from oodbench.board.standing import Standing, compare_methods, find_collapsed
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
@@ -82,13 +82,20 @@ class Row:
     ledger: Ledger = field(default_factory=Ledger)
     budget: Granted | None = None  # what it was granted; None where it was not run
     unequal: str = ""  # in what its terms differ from those of the others: it is marked, and in no tier
+    reference: bool = False  # shown, and ranked with nothing
+    collapsed: bool = False  # onto a reference that was told nothing
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
 
     def terms(self) -> dict[str, Any]:
         """What the figures rest on."""
-        names = ("trials", "seeds", "failed_trainings", "information", "failure", "unequal")
+        names = ("trials", "seeds", "failed_trainings", "information", "failure", "unequal", "reference", "collapsed")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def shown_label(self) -> str:
+        """With a mark for what a reader must know of the row."""
+        return self.label + (" ‡" if self.reference else " =‡" if self.collapsed else "")
 
     def costs(self) -> dict[str, Any]:
         """What was granted and what was spent, as plain values."""
@@ -213,7 +220,7 @@ def compile_leaderboard(
     Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
     metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
     oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
-    not compared with others.
+    not compared with others, and neither is a reference.
     """
     by_label = {study.label: study for study in studies if not study.record.repeat_of}
     tasks = {study.record.task for study in studies}
@@ -227,7 +234,10 @@ def compile_leaderboard(
     unequal = find_unequal(terms)
     per_seed = {label: _per_seed(results[label], by_label[label].record.task) for label in results}
     oracles = {by_label[label].record.search_id: label for label in results if is_oracle(by_label[label])}
-    compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal}
+    references = {label for label in results if not by_label[label].record.ranked}
+    compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal} - references
+    untold = {label for label in references if not by_label[label].record.information}
+    collapsed = find_collapsed(results, untold)
     stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
     repeats = {
         label: [
@@ -259,6 +269,8 @@ def compile_leaderboard(
             ledger=study.record.ledger,
             budget=study.record.budget,
             unequal=unequal.get(label, ""),
+            reference=not study.record.ranked,
+            collapsed=label in collapsed,
             searches=1 + len(repeats[label]),
             results=_test_scores(results.get(label)),
         )

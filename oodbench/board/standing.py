@@ -14,6 +14,8 @@ from oodbench.board.statistics import Interval, Over, Tiers, crossed_interval, f
 if TYPE_CHECKING:
     import pandas as pd
 
+ALIKE = 1e-4  # relative difference of errors: training to a constant by gradient steps comes no nearer
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -60,6 +62,21 @@ def compare_methods(
         )
         for label in results
     }, tiers
+
+
+def find_collapsed(results: Mapping[str, pd.DataFrame], references: set[str]) -> set[str]:
+    """The labels of methods that learned nothing: on every seed and test environment they err as a reference does."""
+    errors = {label: cells_of(table, "error") for label, table in results.items()}
+    return {
+        label
+        for label in results.keys() - references
+        if any(_alike(errors[label], errors[reference]) for reference in references)
+    }
+
+
+def _alike(a: pd.DataFrame, b: pd.DataFrame) -> bool:
+    same_cells = a.index.equals(b.index) and set(a.columns) == set(b.columns)
+    return same_cells and bool(np.allclose(a, b[a.columns], rtol=ALIKE, atol=1e-9))
 
 
 def intervals_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str) -> dict[str, Interval]:

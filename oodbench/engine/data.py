@@ -81,6 +81,7 @@ class TrainingRows:
     environment: NDArray[np.int64] | None = None  # [row], only for methods that need environments
     columns: tuple[str, ...] | None = None
     weights: NDArray[np.float64] | None = None  # [row], 0 or more; of a method's own, for a further stage
+    invariant: tuple[int, ...] | None = None  # places of the invariant columns, only for methods that need them
 
     def __post_init__(self) -> None:
         if self.weights is None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.engine.coding import class_signs_array
-from oodbench.engine.models import Layered, Model
+from oodbench.engine.models import Layered, Linear, Model
 from oodbench.engine.recipe import Recipe
+from oodbench.errors import TrainingFailed
 from oodbench.settings.fields import as_texts, configure
 
 CHUNK_ROWS = 2048  # the same for any number of models, so that a model's numbers do not depend on the others
@@ -53,6 +54,40 @@ class FittedModel:
         """Outputs [output, row]."""
         outputs: NDArray[np.float32] = forward_together([self], x)[0]
         return outputs
+
+    def represent(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the last layer sees of each row; for a linear model x itself. [row, unit]"""
+        if not isinstance(self.model, Layered):
+            raise TrainingFailed("the method refits the last layer: use the model linear or mlp.")
+        inputs = np.ascontiguousarray(x.T, np.float32)
+        represented = _represent_plain(self, inputs) if self.model.is_plain else _represent_in_torch(self, inputs)
+        return represented.T.astype(np.float64)
+
+    def last_layer(self, features: int) -> NDArray[np.float64]:
+        """Of a model on so many features: [output, unit + 1], the constant last."""
+        weights, bias = _stack_layers([self], features)[-1]
+        return np.concatenate([weights[0], bias[0]], axis=1).astype(np.float64)
+
+    def with_last_layer(self, coefficients: NDArray[np.float64], features: int) -> FittedModel:
+        """The same representation under another last layer [output, unit + 1], with a constant: of logits, or values.
+
+        A linear model without a constant term gets one.
+        """
+        if not self.model.learns_representation:
+            return linear_model(coefficients, self.classification)
+        *_, (fan_in, _) = self.model.layers(features, self.width)
+        kept = self.parameters[: len(self.parameters) - self.width * (fan_in + 1)]
+        last = [coefficients[:, :-1].ravel(), coefficients[:, -1]]
+        parameters = np.concatenate([kept, *last]).astype(np.float32)
+        return FittedModel(self.model, Recipe(), len(coefficients), self.classification, parameters)
+
+    def on_wider_table(self, places: Sequence[int], features: int) -> FittedModel:
+        """The same model on a table of so many features, of which it reads those at `places` and no other."""
+        units = next(iter(self.model.layers(len(places), self.width)))[1]
+        table = self.parameters[: units * (len(places) + self.model.bias)].reshape(units, -1)
+        wider = np.zeros((units, features + self.model.bias), np.float32)
+        wider[:, [*places, *([features] if self.model.bias else [])]] = table
+        return replace(self, parameters=np.concatenate([wider.ravel(), self.parameters[table.size :]]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"parameters": self.parameters}
@@ -106,6 +141,12 @@ class FittedModel:
         return losses.astype(np.float64)
 
 
+def linear_model(coefficients: NDArray[np.float64], classification: bool, recipe: Recipe | None = None) -> FittedModel:
+    """A linear model with these coefficients [output, feature + 1], the constant last."""
+    parameters = coefficients.ravel().astype(np.float32)
+    return FittedModel(Linear(), recipe or Recipe(), len(coefficients), classification, parameters)
+
+
 def forward_together(models: Sequence[FittedModel], x: NDArray[np.float64]) -> NDArray[np.float32]:
     """Outputs [model, output, row] of models of one shape."""
     return np.concatenate(over_chunks(models, x, lambda outputs, _: outputs), axis=-1)
@@ -149,6 +190,24 @@ def _forward_plain(models: Sequence[FittedModel], features: int) -> Forward:
         return activation
 
     return apply
+
+
+def _represent_plain(model: FittedModel, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What the last layer sees [unit, row] of inputs [feature, row]."""
+    for weights, bias in _stack_layers([model], len(inputs))[:-1]:
+        inputs = np.maximum(weights[0] @ inputs + bias[0], 0)
+    return inputs
+
+
+def _represent_in_torch(model: FittedModel, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    import torch
+
+    family = model.model
+    with torch.no_grad():
+        pieces = family.pieces(torch.from_numpy(model.parameters[None]), len(inputs), model.width)
+        represented = family.represent(pieces, family.columns(torch.from_numpy(inputs[None])))
+        numbers: NDArray[np.float32] = represented[0].numpy()
+    return numbers
 
 
 def _forward_in_torch(models: Sequence[FittedModel], features: int) -> Forward:

@@ -36,7 +36,9 @@ class GivesOutputs(Protocol):
 class Storable(Protocol):
     """A predictor that the record can keep: as plain arrays, since nothing else is safe to load."""
 
-    def arrays(self) -> dict[str, NDArray[Any]]: ...
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Empty where this one cannot be kept."""
+        ...
 
     def about(self) -> dict[str, str]:
         """What is needed to use the arrays."""

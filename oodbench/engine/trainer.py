@@ -60,14 +60,23 @@ class Trainer:
         self.gradient_steps = 0  # of all trials together
         self.row_visits = 0  # rows that these steps saw, of all trials together
 
-    def fit(self, method: Objective, train: PackRows, trials: Sequence[Trial]) -> list[FittedModel]:
-        """Fitted models of the trials, in their order. `train` has the rows of every seed, or of every trial."""
+    def fit(
+        self, method: Objective, train: PackRows, trials: Sequence[Trial], steps: Sequence[int] | None = None
+    ) -> list[FittedModel]:
+        """Fitted models of the trials, in their order. `train` has the rows of every seed, or of every trial.
+
+        Each is as it is after the recipe's steps, or after its own number of `steps`.
+        """
         order = sorted(range(len(trials)), key=lambda position: trials[position].seed)
         rows = train if isinstance(train, Mapping) else [train[position] for position in order]
         training = Training(method, rows, [trials[position] for position in order], self)
-        for step in range(self.setup.recipe.steps):
+        ends = [self.setup.recipe.steps if steps is None else steps[position] for position in order]
+        fitted: dict[int, FittedModel] = {}
+        for step in range(max(ends)):
             training.step(step)
-        fitted = dict(zip(order, training.models(), strict=True))
+            if step + 1 in ends:
+                now = zip(order, ends, training.models(), strict=True)
+                fitted |= {position: model for position, end, model in now if end == step + 1}
         return [fitted[position] for position in range(len(trials))]
 
     def optimizer(

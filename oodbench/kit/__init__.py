@@ -1,7 +1,8 @@
 """What methods are made of: sub-populations, mechanisms, clusters, gradients, pairs of rows, stages. Importing it does
 not import torch."""
 
-from oodbench.engine.coding import signed_targets
+from oodbench.engine.coding import class_signs_array, signed_targets
+from oodbench.engine.fitted import linear_model
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
 from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, row_groups
 from oodbench.kit.clustering import (
@@ -26,11 +27,23 @@ from oodbench.kit.environments import (
     squared_means,
     variances,
 )
+from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, one_thread, require
 from oodbench.kit.gradients import last_layer_variances, masked_mean, reverse_gradient, sign_agreement
 from oodbench.kit.invariance import check_subsets, invariant_columns, least_squares
+from oodbench.kit.linear import fit_logistic, fit_ridge
 from oodbench.kit.marginal import net_flow, smoothing_flows
 from oodbench.kit.mechanism import worst_mechanism
 from oodbench.kit.pairs import draw_partners, mixed_losses
+from oodbench.kit.parts import (
+    Part,
+    balanced,
+    check_weights,
+    groups_of,
+    hold_out,
+    needs_of_weights,
+    sample_weights,
+    stopping_parts,
+)
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_references
 from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
@@ -38,7 +51,11 @@ from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_
 __all__ = [
     "GROUPINGS",
     "MOST_TRIALS",
+    "EstimatorModel",
+    "LightGBMTrees",
+    "Part",
     "annealed",
+    "balanced",
     "balanced_draw",
     "balanced_weights",
     "bottleneck",
@@ -46,34 +63,47 @@ __all__ = [
     "check_environments",
     "check_groups",
     "check_subsets",
+    "check_weights",
     "chi_square_share",
+    "class_numbers",
+    "class_signs_array",
     "cluster_mechanisms",
     "covariances",
     "decorrelating_weights",
     "draw_partners",
     "equal_shares",
+    "fit_logistic",
     "fit_references",
+    "fit_ridge",
     "gaussian_kernel",
+    "groups_of",
+    "hold_out",
     "independence_weights",
     "invariant_columns",
     "last_layer_variances",
     "least_squares",
+    "linear_model",
     "masked_mean",
     "mean_kernels",
     "mean_over_pairs",
     "mean_risk",
     "mixed_losses",
     "moments",
+    "needs_of_weights",
     "net_flow",
+    "one_thread",
+    "require",
     "restrict_moments",
     "reverse_gradient",
     "row_groups",
+    "sample_weights",
     "scale_penalty",
     "sign_agreement",
     "signed_targets",
     "smoothing_flows",
     "solve",
     "squared_means",
+    "stopping_parts",
     "sub_populations",
     "training_entropy",
     "variances",

@@ -89,6 +89,11 @@ class Dataset(ABC):
         """What the author knows of the data and gives to methods that `uses` it, such as alpha0."""
         return {}
 
+    @property
+    def invariant(self) -> tuple[int, ...] | None:
+        """The places of the columns whose relation to y is the same in every environment, where the author knows."""
+        return None
+
     @abstractmethod
     def train(self, seed: int) -> Sequence[Environment]:
         """The known groups of the training rows, or one environment."""

@@ -19,7 +19,7 @@ from oodbench.settings.space import Choice, Dimension, Fixed, LogUniform, Space,
 if TYPE_CHECKING:
     from oodbench.engine.data import Task
 
-INFORMATION = frozenset({"environments"})
+INFORMATION = frozenset({"environments", "invariant"})
 """What a method may need. Test data is never part of it."""
 
 
@@ -50,7 +50,7 @@ class Method:
     """
 
     needs: ClassVar[set[str] | frozenset[str]] = frozenset()
-    """Information without which it cannot train: {"environments"}."""
+    """Information without which it cannot train: {"environments"}, or {"invariant"} for the invariant columns."""
     uses: ClassVar[set[str] | frozenset[str]] = frozenset()
     """Hyper-parameters it takes from the dataset's facts, where there are such facts, instead of searching them."""
     tasks: ClassVar[tuple[Task, ...]] = ("regression", "classification")
@@ -60,9 +60,20 @@ class Method:
     presets: ClassVar[Mapping[str, Preset]] = {}
     """Settings that belong together, by name."""
 
+    trials_per_task: ClassVar[int] = 1
+    """How many trainings one task of a worker does: many, where one takes less than the way to a worker."""
+    on_gpu: ClassVar[bool] = False
+    """Whether it computes on the study's device; if not, it gets no GPU."""
+    ranked: ClassVar[bool] = True
+    """Whether boards rank it; if not, it is a reference: shown, and compared with nothing."""
+
     def search_space(self) -> Space:
         """All that is searched or can be fixed."""
         return self.space
+
+    def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
+        """The information it needs with the hyper-parameters that are not searched: `needs`, or more."""
+        return frozenset(self.needs)
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         """Raise InvalidSetting if it cannot train on such rows with the hyper-parameters that are not searched."""
@@ -80,7 +91,7 @@ class Method:
 
     def pack_capacity(self, rows: int, outputs: int, setup: Setup) -> int:
         """How many trials are worth training together."""
-        return 1
+        return self.trials_per_task
 
 
 class LossMethod(Method):
@@ -105,6 +116,7 @@ class LossMethod(Method):
     """Hyper-parameters of all loss methods."""
     gate_noise: ClassVar[float] = 0.0
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
+    on_gpu = True
     optimizer: ClassVar[str] = ""
     """adam, sgd, or plain (the direction itself is the step); empty: that of the recipe."""
 

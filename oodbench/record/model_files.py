@@ -1,5 +1,7 @@
 """Chosen models in the record: folders that MLflow loads as predictors. Plain arrays and text, no pickle.
 
+An estimator of another library is an array of bytes in that library's own format, which cannot run code either.
+
 `mlflow.pyfunc.load_model("runs:/RUN_ID/models/seed-0")` finds this module named in the folder's MLmodel file and calls
 `_load_pyfunc`. The file is MLflow's documented format, and JSON is YAML: neither writing nor loading imports mlflow.
 """
@@ -22,6 +24,7 @@ from oodbench.engine.data import Task
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.predictor import Storable
 from oodbench.errors import UnreadableRecord, UserError, one_line
+from oodbench.kit.estimators import EstimatorModel
 from oodbench.kit.tangent import TangentModel
 from oodbench.study.models import is_loadable, restore
 
@@ -46,7 +49,8 @@ def write_model(model: Storable, folder: Path, task: Task, columns: tuple[str, .
         "utc_time_created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
     }
     (folder / "MLmodel").write_text(json.dumps(described, indent=2) + "\n")
-    (folder / "requirements.txt").write_text("".join(f"{name}=={_version(name)}\n" for name in REQUIRED))
+    required = (*REQUIRED, *filter(None, model.about().get("requires", "").split(",")))
+    (folder / "requirements.txt").write_text("".join(f"{name}=={_version(name)}\n" for name in required))
 
 
 def feature_columns(columns: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -69,7 +73,7 @@ def _signature(task: Task, columns: tuple[str, ...] | None, features: int) -> di
 class StoredPredictor:
     """What `mlflow.pyfunc.load_model` wraps: values, or class numbers, or with params={"scores": True} their scores."""
 
-    def __init__(self, model: FittedModel | TangentModel) -> None:
+    def __init__(self, model: FittedModel | TangentModel | EstimatorModel) -> None:
         self.model = model
 
     def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> NDArray[Any]:
@@ -82,7 +86,7 @@ class StoredPredictor:
                 "Give the columns that it was trained on; if these are they, run its study again with --fresh."
             ) from None
 
-    def get_raw_model(self) -> FittedModel | TangentModel:
+    def get_raw_model(self) -> FittedModel | TangentModel | EstimatorModel:
         """With `predict`, `outputs` and `losses` on arrays."""
         return self.model
 

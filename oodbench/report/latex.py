@@ -18,6 +18,7 @@ ESCAPED = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "±": r"$\pm$", "×": r"$\times$", "≈": r"$\approx$", "–": "--", "✓": r"$\surd$", "✗": r"$\times$",
     "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
 }  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def _title(column: Column) -> str:
 
 def _text(column: Column, board: Leaderboard, row: Row) -> str:
     if column.content == "method":
-        return escape(row.label + " †" * bool(row.unequal))
+        return escape(row.shown_label + " †" * bool(row.unequal))
     cell = row.cells[column.metric]
     match column.content:
         case "tier":

@@ -23,6 +23,8 @@ TIERS = (
 WHOLE_SPACE = "n of m trials: the search space has only n points, and all were tried."
 OUT_OF_TIME = "n of m trials: the time budget ended after n."
 UNEQUAL = "†: the budget or the data differ from those of the other rows, so the row is in no tier."
+REFERENCE = "‡: a reference, shown and in no tier."
+COLLAPSED = "=‡: no better than the reference on any seed or environment, and no worse: it learned nothing."
 TOO_FEW = "Too few {over} to tell methods apart: {units}, and this many methods need {needed}. No tiers."
 INTERVALS = {
     "seeds": "95 % interval: of the mean over training draws, on these environments (bootstrap over seeds).",
@@ -94,6 +96,8 @@ def legend(board: Leaderboard) -> str:
         parts.append(TOO_FEW.format(over=board.over, units=board.tiers.units, needed=board.tiers.needed))
     if any(row.unequal for row in board.rows):
         parts.append(UNEQUAL)
+    parts += [REFERENCE] if any(row.reference for row in board.rows) else []
+    parts += [COLLAPSED] if any(row.collapsed for row in board.rows) else []
     parts += [INTERVALS[board.over]] if has_interval(board) else []
     parts += [SEARCHES] if board.shows("search_spread") else []
     parts += [PRICE] if board.shows("price") else []
@@ -138,7 +142,7 @@ def texts_of(board: Leaderboard, row: Row, bold: str) -> list[str]:
 def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
     match column.content:
         case "method":
-            return row.label
+            return row.shown_label
         case "budget":
             return _budget(row)
         case "information":

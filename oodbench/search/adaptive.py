@@ -58,7 +58,7 @@ def search_study(
             "threads": resources.threads,
             "timed": seconds < math.inf or study.budget.seconds is not None,
         },
-        of_a_pack,
+        lambda config: of_a_pack,
         Watch(arrivals.note, arrivals.give_up, lambda config: seconds, queue, clock.start, arrivals.deliver),
         lambda: _make_scheduler(study.budget.scheduler),
     )

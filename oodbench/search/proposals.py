@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.trial import training_entropy
 from oodbench.search.worker import validation_score
-from oodbench.settings.space import Choice, Dimension, Integer, LogUniform, Value
+from oodbench.settings.space import Choice, Dimension, Integer, LogInteger, LogUniform, Value
 from oodbench.study.pack import PackResult
 
 if TYPE_CHECKING:
@@ -141,5 +141,5 @@ def _distribution(dimension: Dimension) -> Any:
         return CategoricalDistribution(dimension.values)
     low, high = dimension.low, dimension.high  # type: ignore[attr-defined]
     if isinstance(dimension, Integer):
-        return IntDistribution(int(low), int(high))
+        return IntDistribution(int(low), int(high), log=isinstance(dimension, LogInteger))
     return FloatDistribution(low, high, log=isinstance(dimension, LogUniform))

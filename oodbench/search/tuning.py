@@ -92,13 +92,16 @@ class Watch(tune.Callback):
 def tune_all(
     trainable: Callable[..., None],
     parameters: Mapping[str, Any],
-    resources: Mapping[str, float],
+    resources: Callable[[Config], Mapping[str, float]],
     watch: Watch,
     make_scheduler: Callable[[], Any] = lambda: None,
 ) -> None:
     """Run Tune until the queue has nothing more to suggest, or the user stops it."""
-    asked = {"cpu" if name == "CPU" else name.lower(): amount for name, amount in resources.items()}
-    whole = tune.with_resources(tune.with_parameters(trainable, **parameters), asked)
+
+    def bundle(config: Config) -> tune.PlacementGroupFactory:
+        return tune.PlacementGroupFactory([dict(resources(config))])
+
+    whole = tune.with_resources(tune.with_parameters(trainable, **parameters), bundle)
     while True:
         try:
             _tune(whole, watch, make_scheduler())

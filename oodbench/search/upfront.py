@@ -26,16 +26,16 @@ def run_jobs(jobs: Sequence[Job], resources: Resources, on_result: Callable[[Pac
     jobs = _refuse_unsendable(jobs, on_result)
     if not jobs:
         return
-    device = "cuda" if any(job.setup.device == "cuda" for job in jobs) else "cpu"
-    of_a_pack = resources.of_a_pack(device)
-    check_room(of_a_pack)
+    of_packs = [resources.of_a_pack(job.setup.device) for job in jobs]  # a GPU for those alone that compute on it
+    for asked in {tuple(asked.items()): asked for asked in of_packs}.values():
+        check_room(asked)
     if resources.address is not None:  # a cluster of our own has what we have
         check_software(job.method for job in jobs)
     arrivals = _Arrivals(jobs, resources.timeout, on_result)
     tune_all(
         train_pack,
         {**ship(jobs), "threads": resources.threads, "timed": resources.trial_timeout is not None},
-        of_a_pack,
+        lambda config: of_packs[config["job"]],
         Watch(arrivals.report, arrivals.give_up, arrivals.seconds, arrivals.queue),
     )
     if len(arrivals.finished) < len(jobs):

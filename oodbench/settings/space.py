@@ -109,6 +109,26 @@ class Integer(_Range):
         return f"whole numbers {self.low:g} to {self.high:g}"
 
 
+class LogInteger(Integer):
+    """Whole numbers, uniform on the log scale.
+
+    Examples:
+        >>> space = {"leaves": LogInteger(2, 200, default=31)}
+    """
+
+    def __post_init__(self) -> None:
+        if not self.low > 0:
+            raise ValueError("LogInteger needs a positive lower end")
+        super().__post_init__()
+
+    def draw(self, rng: np.random.Generator) -> int:
+        drawn = math.exp(rng.uniform(math.log(self.low), math.log(self.high + 1)))
+        return int(min(drawn, self.high))  # the upper end has as wide a share as its neighbours
+
+    def __str__(self) -> str:
+        return f"whole numbers {self.low:g} to {self.high:g}, log scale"
+
+
 class Choice(Dimension):
     """One of a few values; the first is the default unless said otherwise.
 
@@ -149,6 +169,54 @@ class Option(Choice):
 
 
 Space = Mapping[str, Dimension]
+
+RANGES: dict[str, type[_Range]] = {"float": Uniform, "log": LogUniform, "int": Integer, "logint": LogInteger}
+
+
+def parse_dimension(name: str, asked: Any, usual: Any) -> Dimension:
+    """A dimension as a user writes it: int:2:20, logint, float, log; or values, as a list or with commas.
+
+    Its default is the `usual` value if that is one of its values, else the middle of a range or the first value.
+    """
+    kind, _, ends = asked.partition(":") if isinstance(asked, str) else ("", "", "")
+    try:
+        if kind in RANGES and ends:
+            low, high = map(float, ends.split(":"))
+            middle = math.sqrt(low * high) if kind.startswith("log") else (low + high) / 2
+            middle = round(middle) if kind.endswith("int") else middle
+            dimension = RANGES[kind](low, high, default=middle)
+            return dimension if not _has(dimension, usual) else RANGES[kind](low, high, default=dimension.parse(usual))
+        values = asked.split(",") if isinstance(asked, str) else asked if isinstance(asked, list) else [asked]
+        choice = Choice(*(_plain_value(value) for value in values if value != ""))
+        return choice if not _has(choice, usual) else Choice(*choice.values, default=choice.parse(usual))
+    except (ValueError, OverflowError):
+        raise InvalidSetting(
+            f"space of {name}: {asked!r} is no range.\n"
+            f"Write {name}=int:2:20, logint:1:64, float:0:1, log:1e-4:1, or values with commas."
+        ) from None
+
+
+def _has(dimension: Dimension, value: Any) -> bool:
+    try:
+        dimension.parse(value)
+    except (ValueError, TypeError):
+        return False
+    return not isinstance(value, bool) or isinstance(dimension, Choice)
+
+
+def _plain_value(value: Any) -> Value:
+    """A number or truth value where the text is one."""
+    if not isinstance(value, str):
+        return value  # type: ignore[no-any-return]
+    text = value.strip()
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def restrict_space(space: Space, fixed: Mapping[str, Fixed]) -> Space:

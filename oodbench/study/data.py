@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from oodbench.engine.data import Environment, TrainingRows
@@ -34,7 +34,7 @@ class SharedData:
         self.fingerprint = fingerprint(
             environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
-        self._for_search: dict[tuple[int, bool], SearchData] = {}
+        self._for_search: dict[tuple[int, bool, bool], SearchData] = {}
 
     @staticmethod
     def _check(fault: str | None) -> None:
@@ -49,10 +49,12 @@ class SharedData:
     def labelled(self) -> bool:
         return all(len(environments) > 1 for environments in self.train.values())
 
-    def for_search(self, seed: int, labelled: bool) -> SearchData:
-        """All that a worker gets of a seed, made once; environment labels only where they are needed."""
-        if (seed, labelled) not in self._for_search:
+    def for_search(self, seed: int, labelled: bool, with_truth: bool = False) -> SearchData:
+        """All that a worker gets of a seed, made once; labels and the invariant columns only where they are needed."""
+        key = (seed, labelled, with_truth)
+        if key not in self._for_search:
             data = self.dataset
             rows = TrainingRows.pooled(self.train[seed], data.task, data.classes, labelled, data.columns)
-            self._for_search[seed, labelled] = SearchData(rows, self.validation[seed])
-        return self._for_search[seed, labelled]
+            rows = replace(rows, invariant=data.invariant if with_truth else None)
+            self._for_search[key] = SearchData(rows, self.validation[seed])
+        return self._for_search[key]

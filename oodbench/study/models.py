@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.predictor import Storable
+from oodbench.kit.estimators import FORMATS, EstimatorModel
 from oodbench.kit.tangent import TangentModel
 from oodbench.plugin.registry import find, names
 from oodbench.study.record import Kept
@@ -22,19 +23,23 @@ TANGENT = "tangent"
 def is_loadable(model: Storable) -> bool:
     """A kind of model that is not installed under a name is kept as arrays alone, which only its author can use."""
     family = model.about().get("family")
-    return family == TANGENT or family in names("model")
+    return family == TANGENT or family in FORMATS or family in names("model")
 
 
-def restore(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> FittedModel | TangentModel:
+def restore(
+    arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]
+) -> FittedModel | TangentModel | EstimatorModel:
     """The model of which these are the arrays and the description."""
     if about["family"] == TANGENT:
         return TangentModel.restore(arrays, about)
+    if about["family"] in FORMATS:
+        return EstimatorModel.restore(arrays, about)
     return FittedModel.restore(arrays, about, find("model", about["family"]))
 
 
 def storable(models: Mapping[int, Predictor]) -> dict[int, Storable]:
     """Those of the models, by seed, that the record can keep."""
-    return {seed: model for seed, model in models.items() if isinstance(model, Storable)}
+    return {seed: model for seed, model in models.items() if isinstance(model, Storable) and model.arrays()}
 
 
 def how_kept(models: Mapping[int, Predictor]) -> Kept:

@@ -158,6 +158,7 @@ def _record(
         repeat_of=study.repeat_of if study.budget.repeat else "",
         label=study.label,
         method=study.method_name,
+        ranked=study.method.ranked,
         dataset=study.dataset_name,
         dataset_id=study.dataset_id,
         settings=_settings(study.dataset),

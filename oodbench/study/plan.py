@@ -17,6 +17,7 @@ from oodbench.plugin.registry import Kind, fault_of, find
 from oodbench.settings.fields import as_dict, configure
 from oodbench.settings.space import Fixed, parse_fixed
 from oodbench.study.data import SharedData
+from oodbench.study.estimators import PREFIX, check_spaces, estimator_method
 from oodbench.study.spec import Budget, StudyOptions
 from oodbench.study.study import ORACLE, Study, deviations, name_dataset
 
@@ -27,7 +28,7 @@ LEAST_STEPS = 16  # of a training that may be stopped at a sixteenth
 class Request:
     """What the user asked for, in the user's words: every method on every dataset, each in the same way."""
 
-    methods: Sequence[str | type[Method]]  # or METHOD:PRESET
+    methods: Sequence[str | type[Method]]  # or METHOD:PRESET, or sklearn:PATH
     datasets: Sequence[str | type[Dataset]]
     options: StudyOptions = field(default_factory=StudyOptions)
     variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
@@ -65,7 +66,7 @@ def resolve(request: Request) -> list[StudySpec]:
     options = request.options
     ways = [(repeat, options.selector) for repeat in range(options.repeats)]
     ways += [(0, "oracle")] if options.price else []
-    methods = _resolve_methods(request.methods)
+    methods = _resolve_methods(request.methods, options.space)
     datasets = _resolve("dataset", request.datasets)
     if not methods or not datasets:
         raise UserError("name at least one method and one dataset.\n`oodbench list` shows what there is.")
@@ -116,7 +117,7 @@ def plan(specs: Sequence[StudySpec], device: str) -> list[Study]:
             method=spec.asked.method,
             dataset_name=spec.dataset_name,
             dataset=spec.dataset,
-            setup=replace(spec.setup, device=device),
+            setup=replace(spec.setup, device=device if spec.asked.method.on_gpu else "cpu"),
             budget=spec.budget,
             selector=spec.selector,
             data=data[key],
@@ -182,9 +183,12 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
+def _resolve_methods(wanted: Sequence[str | type[Method]], spaces: Mapping[str, Any]) -> list[_Asked]:
     methods: dict[str, _Asked] = {}
     for plugin in wanted:
+        if isinstance(plugin, str) and plugin.startswith(PREFIX):
+            methods[plugin] = _Asked(plugin, plugin, estimator_method(plugin, spaces)(), Preset(""))
+            continue
         plain, _, preset_name = plugin.partition(":") if isinstance(plugin, str) else (plugin, "", "")
         ((name, cls),) = _resolve("method", [plain]).items()
         preset = Preset("")
@@ -194,6 +198,7 @@ def _resolve_methods(wanted: Sequence[str | type[Method]]) -> list[_Asked]:
             preset = cls.presets[preset_name]
         shown = f"{name}:{preset_name}" if preset_name else name
         methods[shown] = _Asked(shown, name, cls(), preset)
+    check_spaces(spaces, [type(asked.method) for asked in methods.values()])
     return list(methods.values())
 
 

@@ -17,7 +17,7 @@ from oodbench.settings.space import Fixed, Value
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 1
+SCHEMA = 2
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -162,6 +162,7 @@ class StudyRecord:
     repeat_of: str  # the study whose search this one repeats; empty for others
     label: str
     method: str
+    ranked: bool  # whether boards rank it; a reference is only shown
     dataset: str
     dataset_id: str
     settings: Mapping[str, Setting]  # of the dataset

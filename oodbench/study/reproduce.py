@@ -7,17 +7,19 @@ import shlex
 from oodbench.plugin.registry import Kind, names
 from oodbench.settings.fields import changed_from
 from oodbench.settings.space import fixed_text
+from oodbench.study.estimators import EstimatorMethod
 from oodbench.study.spec import Resources, Selecting, Training
 from oodbench.study.study import Study
 
 
 def command_for(study: Study) -> str:
     """Nothing for a method, dataset or model that was given in Python: no command can name it."""
-    dataset, model = study.dataset, study.setup.model
+    method, dataset, model = study.method, study.dataset, study.setup.model
     asked: tuple[tuple[Kind, str], ...] = (
         ("method", study.method_name), ("dataset", study.dataset_name), ("model", model.name),
     )  # fmt: skip
-    if any(name not in names(kind) for kind, name in asked):
+    by_path = isinstance(method, EstimatorMethod)  # named by its import path
+    if any(name not in names(kind) for kind, name in asked if not (by_path and kind == "method")):
         return ""
     same_family = model.name == dataset.model.name
     training = Training(
@@ -26,6 +28,7 @@ def command_for(study: Study) -> str:
         model_settings=changed_from(model, dataset.model if same_family else type(model)()),
         recipe=changed_from(study.setup.recipe, dataset.recipe),
         fix={name: fixed_text(value) for name, value in study.fixed.items()},
+        space=method.asked_space if isinstance(method, EstimatorMethod) else {},
     )
     words = ["oodbench", "run", "--method", study.method_name, "--dataset", study.dataset_name, *training.as_words()]
     words += study.budget.as_words(always=("trials", "seeds", "seed"))

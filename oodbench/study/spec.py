@@ -46,6 +46,10 @@ class Training(Options):
     fix: Mapping[str, Any] = assignments(
         "A hyper-parameter not to search: alpha0=0.1 or fdro.alpha0=0.1; or the values to try: alpha0=0.1,0.2.", "--fix"
     )
+    space: Mapping[str, Any] = assignments(
+        "What to search of a sklearn:PATH estimator: max_depth=int:2:20; also logint, float, log, or values: a,b.",
+        "--space",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,10 +54,15 @@ class Study:
                 f"method {self.method_name!r} does not do {task}, which {self.dataset_name!r} is.\n"
                 f"It does {', '.join(self.method.tasks)}."
             )
-        if "environments" in self.method.needs and not self.data.labelled:
+        if "environments" in self.needs and not self.data.labelled:
             raise MissingInformation(
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
                 f"training environment.\nChoose a dataset with several, or a method that needs none."
+            )
+        if "invariant" in self.needs and self.dataset.invariant is None:
+            raise MissingInformation(
+                f"method {self.method_name!r} needs the invariant columns, and {self.dataset_name!r} does not know "
+                "them.\nChoose a simulated dataset, or another method."
             )
         try:
             for seed in self.seeds:
@@ -85,7 +90,12 @@ class Study:
     def information(self) -> list[str]:
         """What the method was given besides unlabelled training rows; knowledge may also come by hand."""
         by_hand = [f"{name}={fixed_text(self.fixed[name])} by hand" for name in self.method.uses if name in self.fixed]
-        return sorted(self.method.needs) + [f"{name}={value}" for name, value in self.told.items()] + sorted(by_hand)
+        return sorted(self.needs) + [f"{name}={value}" for name, value in self.told.items()] + sorted(by_hand)
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """The information that the method needs, with its hyper-parameters that are not searched."""
+        return self.method.needs_with(self.configurations[0])
 
     @property
     def seeds(self) -> list[int]:
@@ -152,7 +162,7 @@ class Study:
         )
 
     def search_data(self, seed: int) -> SearchData:
-        return self.data.for_search(seed, "environments" in self.method.needs)
+        return self.data.for_search(seed, "environments" in self.needs, "invariant" in self.needs)
 
     @property
     def dataset_id(self) -> str:
@@ -189,6 +199,7 @@ class Study:
             as_dict(self.budget),
             dict(self.fixed),
             self.told,
+            {name: f"{dimension}, {dimension.default}" for name, dimension in self.method.search_space().items()},
         ]
         return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
 

@@ -26,6 +26,7 @@ class Way:
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     fix: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, Any] = field(default_factory=dict)  # of a sklearn:PATH estimator
     trials: int | None = None
 
     def then(self, other: Way) -> Way:
@@ -36,6 +37,7 @@ class Way:
             model_settings={**self.model_settings, **other.model_settings},
             recipe={**self.recipe, **other.recipe},
             fix={**self.fix, **other.fix},
+            space={**self.space, **other.space},
             trials=self.trials if other.trials is None else other.trials,
         )
 
@@ -139,8 +141,8 @@ class Overrides(Options):
     """What the user says instead of the suite."""
 
     methods: Sequence[str] = option(
-        (), "A method, or METHOD:PRESET; several are compared. Narrows a suite.", name="--method", short="-m",
-        check=_twice_is_once,
+        (), "A method, METHOD:PRESET or sklearn:PATH; several are compared. Narrows a suite.", name="--method",
+        short="-m", check=_twice_is_once,
     )  # fmt: skip
     datasets: Sequence[str] = option(
         (), "A dataset; may be given several times. Narrows a suite.", name="--dataset", short="-d",
@@ -210,6 +212,7 @@ def _part(
             model_settings=way.model_settings,
             recipe=way.recipe,
             fix=fix,
+            space=way.space,
             trials=next(trials for trials in wanted if trials is not None),
             seeds=suite.seeds if overrides.seeds is None else overrides.seeds,
             seed=overrides.seed,

@@ -242,6 +242,7 @@ def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:
             model_settings=way.take("model_settings", dict, {}),
             recipe=way.take("recipe", dict, {}),
             fix=way.take("fix", dict, {}),
+            space=way.take("space", dict, {}),
             trials=way.positive("trials", None),
         )
         way.close()

@@ -165,3 +165,26 @@ def test_repeats_of_a_search_are_a_second_error_bar_and_change_nothing_else() ->
     assert [row.label for row in repeated.rows] == ["a", "b"]
     for row, again in zip(alone.rows, repeated.rows, strict=True):
         assert {name: replace(cell, search_spread=None) for name, cell in again.cells.items()} == row.cells
+
+
+def test_a_reference_is_shown_without_a_tier_and_changes_none() -> None:
+    methods = [record("a", list(1 + NOISE)), record("b", list(2 + RNG.normal(0, 0.1, 10)))]
+    reference = changed(record("constant", list(0.5 + NOISE)), ranked=False)
+    board = compile_leaderboard("data", [*methods, reference])
+    assert [(row.label, row.cells["mean_error"].tier) for row in board.rows] == [("constant", None), ("a", 1), ("b", 2)]
+    without = compile_leaderboard("data", methods)
+    assert board.tiers == without.tiers
+    assert [row.cells["mean_error"] for row in board.rows[1:]] == [row.cells["mean_error"] for row in without.rows]
+    assert "| constant ‡ | – |" in render(board, "md")
+    assert "‡: a reference, shown and in no tier." in render(board, "md")
+
+
+def test_a_method_that_collapsed_onto_a_reference_is_marked() -> None:
+    errors = list(1 + NOISE)
+    constant = changed(record("constant", errors), ranked=False)
+    told = changed(record("oracle", list(0.5 + NOISE)), ranked=False, information=("invariant",))
+    same, as_told = record("same", [error * (1 + 1e-6) for error in errors]), record("as_told", list(0.5 + NOISE))
+    board = compile_leaderboard("data", [constant, told, same, as_told, record("other", list(1.01 + NOISE))])
+    assert [row.label for row in board.rows if row.collapsed] == ["same"]
+    assert "| same =‡ |" in render(board, "md")
+    assert "\\ddagger" in render(board, "latex")

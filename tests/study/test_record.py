@@ -66,6 +66,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
         schema=SCHEMA,
         study_id=draw(st.from_regex(r"[0-9a-f-]{1,16}", fullmatch=True)),
         selector=draw(st.sampled_from(sorted(SELECTORS))),
+        ranked=draw(st.booleans()),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),
         model_settings=draw(SETTINGS),

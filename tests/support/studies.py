@@ -40,6 +40,7 @@ def made_up(
         repeat_of="",
         label=label,
         method=label.partition(" ")[0],
+        ranked=True,
         dataset="data",
         dataset_id="data",
         settings={},

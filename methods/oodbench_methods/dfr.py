@@ -1,0 +1,38 @@
+"""Deep feature reweighting: the representation of ERM, and a last layer refitted to balanced groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from oodbench import Choice, Predictor, Trainer, TrainingRows, Trial
+from oodbench.kit import balanced, fit_logistic, groups_of, hold_out
+from oodbench_methods.erm import ERM
+
+HELD_OUT = 0.2  # of the training rows, for the last layer
+
+
+class DFR(ERM):
+    """Deep feature reweighting (Kirichenko et al. 2023), with its last layer fitted to training rows held out.
+
+    Groups are classes within environments. They are balanced by weights, where the paper draws balanced subsets and
+    averages, and the penalty is L2, where the paper's is L1.
+    """
+
+    needs = frozenset({"environments"})
+    tasks = ("classification",)
+    space = {"C": Choice(1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)}
+
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
+        held = [hold_out(train[trial.seed], HELD_OUT, trial.entropy) for trial in trials]
+        first = [
+            replace(train[trial.seed], weights=(~mask).astype(float)) for trial, mask in zip(trials, held, strict=True)
+        ]
+        models: list[Predictor] = []
+        for trial, mask, model in zip(trials, held, trainer.fit(self, first, trials), strict=True):
+            rows = train[trial.seed]
+            weights = balanced(groups_of(rows)[mask])
+            penalty = 1 / (float(trial.hparams["C"]) * mask.sum())
+            last = fit_logistic(model.represent(rows.x[mask]), rows.y[mask], rows.classes, penalty, weights)
+            models.append(model.with_last_layer(last, rows.x.shape[1]))
+        return models

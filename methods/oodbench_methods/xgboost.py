@@ -1,0 +1,53 @@
+"""Gradient boosting of trees, as in XGBoost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oodbench import LogInteger, LogUniform, Method, Option, Predictor, TrainingRows, Uniform, Value
+from oodbench.kit import EstimatorModel, check_weights, needs_of_weights, require, stopping_parts
+
+ROUNDS, PATIENCE = 1000, 20  # at most so many trees; so many without a better loss end the training
+
+
+class XGBoost(Method):
+    """Gradient boosting with regularized trees (Chen & Guestrin 2016), by the library of that name.
+
+    It stops early on a tenth of the training rows. `weights` makes the classes or the environments count alike.
+    """
+
+    space = {
+        "learning_rate": LogUniform(5e-3, 0.1, default=0.1),
+        "max_depth": LogInteger(4, 10, default=6),
+        "min_child_weight": LogUniform(1e-3, 5.0, default=1.0),
+        "subsample": Uniform(0.6, 1.0, default=1.0),
+        "colsample_bytree": Uniform(0.6, 1.0, default=1.0),
+        "reg_alpha": Uniform(1e-4, 5.0, default=1e-4),
+        "reg_lambda": Uniform(1e-4, 5.0, default=1.0),
+        "weights": Option("none", "class", "environment"),
+    }
+    trials_per_task = 4
+
+    def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
+        return needs_of_weights(hparams)
+
+    def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
+        require("xgboost")
+        check_weights(train, hparams)
+
+    def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
+        from xgboost import XGBClassifier, XGBRegressor
+
+        grown, stopping = stopping_parts(train, hparams, seed)
+        own = {name: value for name, value in hparams.items() if name != "weights"}
+        estimator = (XGBClassifier if train.task == "classification" else XGBRegressor)(
+            n_estimators=ROUNDS, early_stopping_rounds=PATIENCE, random_state=seed, n_jobs=1, **own
+        )
+        estimator.fit(
+            *(grown.x, grown.y),
+            sample_weight=grown.weights,
+            eval_set=[(stopping.x, stopping.y)],
+            sample_weight_eval_set=None if stopping.weights is None else [stopping.weights],
+            verbose=False,
+        )
+        return EstimatorModel.wrap(estimator, "xgboost", train)

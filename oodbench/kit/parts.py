@@ -1,0 +1,84 @@
+"""Parts of training rows that are held out, and weights that make groups of rows count alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.errors import InvalidSetting
+from oodbench.kit.estimators import class_numbers
+
+if TYPE_CHECKING:
+    from oodbench.engine.data import TrainingRows
+
+STOPPING_SHARE = 0.1  # of the training rows: their loss says when boosting stops
+
+
+def groups_of(train: TrainingRows) -> NDArray[np.int64]:
+    """The number of each row's group: its class and its environment, as far as they are known."""
+    numbers = train.y.astype(np.int64) if train.task == "classification" else np.zeros(len(train), np.int64)
+    if train.environment is not None:
+        numbers = numbers + train.classes * train.environment
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def hold_out(train: TrainingRows, share: float, entropy: int) -> NDArray[np.bool_]:
+    """Which rows are held out: this share of every group, drawn at random. A group's last row is never held out."""
+    order = np.random.default_rng(entropy).permutation(len(train))
+    groups = groups_of(train)[order]
+    held = np.zeros(len(train), bool)
+    for group in np.unique(groups):
+        members = order[groups == group]
+        held[members[: min(len(members) - 1, max(1, round(share * len(members))))]] = True
+    if not held.any():
+        raise InvalidSetting(f"{len(train)} training rows are too few to hold some of them out.\nUse more rows.")
+    return held
+
+
+def balanced(groups: NDArray[Any]) -> NDArray[np.float64]:
+    """Weights that give every group the same total, with mean 1. [row]"""
+    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    weights: NDArray[np.float64] = len(groups) / (len(sizes) * sizes[number])
+    return weights
+
+
+def sample_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> NDArray[np.float64] | None:
+    """What `weights` = none, class or environment asks for, times the weights of the rows themselves. [row]"""
+    by = {"class": train.y, "environment": train.environment}.get(str(hparams["weights"]))
+    if by is None:
+        return train.weights
+    return balanced(by) if train.weights is None else balanced(by) * train.weights
+
+
+def check_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> None:
+    if hparams["weights"] == "class" and train.task != "classification":
+        raise InvalidSetting("weights=class is for classification.\nUse weights=environment or none.")
+
+
+def needs_of_weights(hparams: Mapping[str, Any]) -> frozenset[str]:
+    """What a method with the option `weights` needs to be told."""
+    return frozenset({"environments"}) if hparams["weights"] == "environment" else frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the training rows, as libraries take them: classes are numbered without gaps."""
+
+    x: NDArray[np.float64]  # [row, feature]
+    y: NDArray[Any]  # [row]
+    weights: NDArray[np.float64] | None  # [row]
+
+
+def stopping_parts(train: TrainingRows, hparams: Mapping[str, Any], entropy: int) -> tuple[Part, Part]:
+    """Rows to fit, and a tenth of the training rows that says when to stop; weighted as `weights` asks."""
+    held = hold_out(train, STOPPING_SHARE, entropy)
+    weights, y = sample_weights(train, hparams), class_numbers(train)
+
+    def part(rows: NDArray[np.bool_]) -> Part:
+        return Part(train.x[rows], y[rows], None if weights is None else weights[rows])
+
+    return part(~held), part(held)
