@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from oodbench import LogUniform, Predictor, Trainer, TrainingRows, Trial
-from oodbench.kit import balanced, fit_logistic, hold_out
+from oodbench.kit import balanced_weights, fit_logistic, hold_out
 from oodbench_methods.erm import ERM
 
 HELD_OUT = 0.2  # of the training rows, for the last layer
@@ -37,7 +37,7 @@ class AFR(ERM):
             start = start if len(start) > 1 else np.concatenate([-start, start])
             logits = z @ start[:, :-1].T + start[:, -1]
             right = np.exp(logits[np.arange(len(y)), y] - np.logaddexp.reduce(logits, 1))
-            weights = balanced(y) * np.exp(-float(trial.hparams["gamma"]) * right)
+            weights = balanced_weights(y) * np.exp(-float(trial.hparams["gamma"]) * right)
             last = fit_logistic(z, y, rows.classes, 2 * float(trial.hparams["pull"]), weights, toward=start)
             models.append(model.with_last_layer(last, rows.x.shape[1]))
         return models

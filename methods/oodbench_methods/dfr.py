@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from oodbench import Choice, Predictor, Trainer, TrainingRows, Trial
-from oodbench.kit import balanced, fit_logistic, groups_of, hold_out
+from oodbench.kit import balanced_weights, fit_logistic, hold_out, row_groups
 from oodbench_methods.erm import ERM
 
 HELD_OUT = 0.2  # of the training rows, for the last layer
@@ -31,7 +31,7 @@ class DFR(ERM):
         models: list[Predictor] = []
         for trial, mask, model in zip(trials, held, trainer.fit(self, first, trials), strict=True):
             rows = train[trial.seed]
-            weights = balanced(groups_of(rows)[mask])
+            weights = balanced_weights(row_groups(rows)[mask])
             penalty = 1 / (float(trial.hparams["C"]) * mask.sum())
             last = fit_logistic(model.represent(rows.x[mask]), rows.y[mask], rows.classes, penalty, weights)
             models.append(model.with_last_layer(last, rows.x.shape[1]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from oodbench import Option, Predictor, Trainer, TrainingRows, Trial, Value
-from oodbench.kit import GROUPINGS, balanced_weights, check_groups, row_groups
+from oodbench.kit import GROUPINGS, balanced_weights, check_groups, needs_of_groups, row_groups
 from oodbench_methods.erm import ERM
 
 
@@ -14,8 +14,10 @@ class Reweight(ERM):
     """ERM with balanced groups (RWG and RWY of Idrissi et al. 2022): a row's weight is one over the rows of its group,
     which is its environment, its class, or its class within its environment."""
 
-    needs = frozenset({"environments"})
     space = {"by": Option(*GROUPINGS)}
+
+    def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
+        return needs_of_groups(hparams)
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         check_groups(train, hparams)

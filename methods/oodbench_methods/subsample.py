@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from oodbench import Option, Predictor, Trainer, TrainingRows, Trial, Value
-from oodbench.kit import GROUPINGS, balanced_draw, check_groups, row_groups
+from oodbench.kit import GROUPINGS, balanced_draw, check_groups, needs_of_groups, row_groups
 from oodbench_methods.erm import ERM
 
 
@@ -14,8 +14,10 @@ class Subsample(ERM):
     """ERM on equally many random rows of each group (SUBG and SUBY of Idrissi et al. 2022), which is an environment, a
     class, or a class within an environment. Each trial draws its own rows; the others have weight 0."""
 
-    needs = frozenset({"environments"})
     space = {"by": Option(*GROUPINGS)}
+
+    def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
+        return needs_of_groups(hparams)
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         check_groups(train, hparams)

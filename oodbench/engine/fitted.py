@@ -57,8 +57,7 @@ class FittedModel:
 
     def represent(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """What the last layer sees of each row; for a linear model x itself. [row, unit]"""
-        if not isinstance(self.model, Layered):
-            raise TrainingFailed("the method refits the last layer: use the model linear or mlp.")
+        self._layered()
         inputs = np.ascontiguousarray(x.T, np.float32)
         represented = _represent_plain(self, inputs) if self.model.is_plain else _represent_in_torch(self, inputs)
         return represented.T.astype(np.float64)
@@ -75,7 +74,7 @@ class FittedModel:
         """
         if not self.model.learns_representation:
             return linear_model(coefficients, self.classification)
-        *_, (fan_in, _) = self.model.layers(features, self.width)
+        *_, (fan_in, _) = self._layered().layers(features, self.width)
         kept = self.parameters[: len(self.parameters) - self.width * (fan_in + 1)]
         last = [coefficients[:, :-1].ravel(), coefficients[:, -1]]
         parameters = np.concatenate([kept, *last]).astype(np.float32)
@@ -83,11 +82,17 @@ class FittedModel:
 
     def on_wider_table(self, places: Sequence[int], features: int) -> FittedModel:
         """The same model on a table of so many features, of which it reads those at `places` and no other."""
-        units = next(iter(self.model.layers(len(places), self.width)))[1]
-        table = self.parameters[: units * (len(places) + self.model.bias)].reshape(units, -1)
-        wider = np.zeros((units, features + self.model.bias), np.float32)
-        wider[:, [*places, *([features] if self.model.bias else [])]] = table
+        family = self._layered()
+        units = next(iter(family.layers(len(places), self.width)))[1]
+        table = self.parameters[: units * (len(places) + family.bias)].reshape(units, -1)
+        wider = np.zeros((units, features + family.bias), np.float32)
+        wider[:, [*places, *([features] if family.bias else [])]] = table
         return replace(self, parameters=np.concatenate([wider.ravel(), self.parameters[table.size :]]))
+
+    def _layered(self) -> Layered:
+        if not isinstance(self.model, Layered):
+            raise TrainingFailed("the method takes the layers of the model apart: use the model linear or mlp.")
+        return self.model
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"parameters": self.parameters}

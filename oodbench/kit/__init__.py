@@ -4,7 +4,7 @@ not import torch."""
 from oodbench.engine.coding import class_signs_array, signed_targets
 from oodbench.engine.fitted import linear_model
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
-from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, row_groups
+from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, needs_of_groups, row_groups
 from oodbench.kit.clustering import (
     check_clusters,
     cluster_mechanisms,
@@ -36,9 +36,7 @@ from oodbench.kit.mechanism import worst_mechanism
 from oodbench.kit.pairs import draw_partners, mixed_losses
 from oodbench.kit.parts import (
     Part,
-    balanced,
     check_weights,
-    groups_of,
     hold_out,
     needs_of_weights,
     sample_weights,
@@ -55,7 +53,6 @@ __all__ = [
     "LightGBMTrees",
     "Part",
     "annealed",
-    "balanced",
     "balanced_draw",
     "balanced_weights",
     "bottleneck",
@@ -76,7 +73,6 @@ __all__ = [
     "fit_references",
     "fit_ridge",
     "gaussian_kernel",
-    "groups_of",
     "hold_out",
     "independence_weights",
     "invariant_columns",
@@ -89,6 +85,7 @@ __all__ = [
     "mean_risk",
     "mixed_losses",
     "moments",
+    "needs_of_groups",
     "needs_of_weights",
     "net_flow",
     "one_thread",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +21,25 @@ def check_groups(train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         raise InvalidSetting(f"by={hparams['by']} needs classes, and this is a regression.\nUse by=environment.")
 
 
-def row_groups(train: TrainingRows, by: Value) -> NDArray[np.int64]:
-    """The number of each row's group, from 0: its environment, its class, or its class within its environment."""
-    environment = np.zeros(len(train), np.int64) if by == "class" else train.environment
-    label = np.zeros(len(train), np.int64) if by == "environment" else train.y
-    assert environment is not None
+def needs_of_groups(hparams: Mapping[str, Value]) -> frozenset[str]:
+    """What a method with the option `by` needs to be told."""
+    return frozenset() if hparams["by"] == "class" else frozenset({"environments"})
+
+
+def row_groups(train: TrainingRows, by: Value = "both") -> NDArray[np.int64]:
+    """The number of each row's group, from 0: its environment, its class, or both, as far as they are known."""
+    nothing = np.zeros(len(train), np.int64)
+    environment = nothing if by == "class" or train.environment is None else train.environment
+    label = nothing if by == "environment" or train.task == "regression" else train.y
     groups: NDArray[np.int64] = np.unique(environment * train.classes + label, return_inverse=True)[1]
     return groups
 
 
-def balanced_weights(groups: NDArray[np.int64]) -> NDArray[np.float64]:
+def balanced_weights(groups: NDArray[Any]) -> NDArray[np.float64]:
     """Weights [row] under which each group counts the same, 1 on average."""
-    sizes = np.bincount(groups)
-    return len(groups) / (len(sizes) * sizes[groups])
+    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    weights: NDArray[np.float64] = len(groups) / (len(sizes) * sizes[number])
+    return weights
 
 
 def balanced_draw(groups: NDArray[np.int64], entropy: int) -> NDArray[np.float64]:

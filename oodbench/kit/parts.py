@@ -1,4 +1,4 @@
-"""Parts of training rows that are held out, and weights that make groups of rows count alike."""
+"""Parts of the training rows: held out for a later stage, or to say when boosting stops."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting
+from oodbench.kit.balance import balanced_weights, row_groups
 from oodbench.kit.estimators import class_numbers
 
 if TYPE_CHECKING:
@@ -18,18 +19,10 @@ if TYPE_CHECKING:
 STOPPING_SHARE = 0.1  # of the training rows: their loss says when boosting stops
 
 
-def groups_of(train: TrainingRows) -> NDArray[np.int64]:
-    """The number of each row's group: its class and its environment, as far as they are known."""
-    numbers = train.y.astype(np.int64) if train.task == "classification" else np.zeros(len(train), np.int64)
-    if train.environment is not None:
-        numbers = numbers + train.classes * train.environment
-    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-
-
 def hold_out(train: TrainingRows, share: float, entropy: int) -> NDArray[np.bool_]:
     """Which rows are held out: this share of every group, drawn at random. A group's last row is never held out."""
     order = np.random.default_rng(entropy).permutation(len(train))
-    groups = groups_of(train)[order]
+    groups = row_groups(train)[order]
     held = np.zeros(len(train), bool)
     for group in np.unique(groups):
         members = order[groups == group]
@@ -39,19 +32,12 @@ def hold_out(train: TrainingRows, share: float, entropy: int) -> NDArray[np.bool
     return held
 
 
-def balanced(groups: NDArray[Any]) -> NDArray[np.float64]:
-    """Weights that give every group the same total, with mean 1. [row]"""
-    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    weights: NDArray[np.float64] = len(groups) / (len(sizes) * sizes[number])
-    return weights
-
-
 def sample_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> NDArray[np.float64] | None:
     """What `weights` = none, class or environment asks for, times the weights of the rows themselves. [row]"""
     by = {"class": train.y, "environment": train.environment}.get(str(hparams["weights"]))
     if by is None:
         return train.weights
-    return balanced(by) if train.weights is None else balanced(by) * train.weights
+    return balanced_weights(by) if train.weights is None else balanced_weights(by) * train.weights
 
 
 def check_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> None:

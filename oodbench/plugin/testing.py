@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from typing import Any
 
@@ -164,7 +165,12 @@ class _MethodChecks:
         assert same, "the predictor gives different values after pickling"
 
     def _problem(self, task: Task | None = None, classes: int = 2) -> tuple[dict[int, TrainingRows], Environment]:
-        return _problem(task or self.cls.tasks[0], classes, labelled="environments" in self.cls.needs)
+        method = self.cls()
+        needs = method.needs_with({name: dimension.default for name, dimension in method.search_space().items()})
+        train, validation = _problem(task or self.cls.tasks[0], classes, labelled="environments" in needs)
+        if "invariant" in needs:
+            train = {seed: replace(rows, invariant=(0, 1)) for seed, rows in train.items()}
+        return train, validation
 
 
 def method_checks(cls: type[Method]) -> list[Check]:
