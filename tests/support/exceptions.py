@@ -38,6 +38,7 @@ NOT_RUN = [  # (what the command begins with or has, why)
     ("-m venv .venv-test", "tox within tox: the gate runs it"),
     ("python3 -m venv .venv && source", INSTALLS),
     ("pip install -c constraints.txt .", INSTALLS),
+    ("pip install 'oodbench[", INSTALLS),
     ("python3 -m venv .venv", INSTALLS),
     (".venv/bin/pip install", INSTALLS),
     (".venv/bin/pytest", "the tests: the gate runs them"),
