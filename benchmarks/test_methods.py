@@ -15,9 +15,11 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from oodbench import Linear, Recipe
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.trainer import Trainer
-from oodbench.engine.trial import Setup
+from oodbench.engine.trial import Setup, Trial
+from oodbench.kit import fit_references
 from oodbench_datasets.selection_bias import SelectionBias
-from oodbench_methods.eiil import fit_references, infer_environments
+from oodbench_methods.eiil import infer_environments
+from oodbench_methods.erm import ERM
 
 ADAM_STEPS = 10_000
 
@@ -41,7 +43,8 @@ def split_by_gradient(slopes: torch.Tensor) -> None:
 def test_eiils_split_against_gradient_steps(benchmark: BenchmarkFixture, report: Callable[[str], None]) -> None:
     torch.set_num_threads(1)
     rows = selection_bias_rows()
-    reference = fit_references({0: rows}, [0], Trainer(Setup(Linear(intercept=False), Recipe(steps=500))))[0]
+    trainer = Trainer(Setup(Linear(intercept=False), Recipe(steps=500)))
+    reference = fit_references(ERM(), {0: rows}, [Trial(0, {}, 0, 1)], trainer)[0]
     outputs = torch.tensor(reference.predict(rows.x), dtype=torch.float32)
     started = time.perf_counter()
     split_by_gradient(2 * (outputs - torch.tensor(rows.y, dtype=torch.float32)) * outputs)
