@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench import FittedModel, Predictor, Tensor, Trainer, TrainingRows, Trial, Value
+from oodbench import FittedModel, Option, Predictor, Tensor, TorchModel, Trainer, TrainingRows, Trial, Value
 from oodbench.kit import fit_references
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
@@ -21,32 +21,37 @@ class EIIL(IRM):
 
     The split maximizes IRM's penalty of the reference, summed over rows as in the authors' code: for classes by a
     single factor of the outputs, where it is the sign of each row's slope, and in regression by a factor of each input
-    of the last layer. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps,
+    of the last layer; `factors=single` has one in regression too, which is what reproduces the figures Liu et al. (2024)
+    publish for it. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps,
     and the IRM that follows has a single factor, and `anneal`, in regression too.
     """
 
     needs = frozenset()
+    space = {**IRM.space, "factors": Option("inputs", "single")}
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         """It infers its environments."""
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         references = fit_references(ERM(), train, trials, trainer)
+        single = trials[0].hparams["factors"] == "single"
         split = {
-            seed: replace(train[seed], environment=infer_environments(references[seed], train[seed]))
+            seed: replace(train[seed], environment=infer_environments(references[seed], train[seed], single))
             for seed in references
         }
         return super().fit_pack(split, trials, trainer)
 
 
-def infer_environments(reference: FittedModel, rows: TrainingRows) -> NDArray[np.int64]:
+def infer_environments(reference: FittedModel, rows: TrainingRows, single: bool = False) -> NDArray[np.int64]:
     """0 or 1 for each row: on which side it pulls the factors of the reference."""
     import torch
 
-    if not reference.classification:
+    layered = not isinstance(reference.model, TorchModel)
+    if layered and not (reference.classification or single):
         return split_slopes(factor_slopes(reference, rows))
     outputs = torch.from_numpy(reference.forward(rows.x)).unsqueeze(0)
-    slopes = reference.recipe.row_slopes(outputs, torch.tensor(rows.y, dtype=torch.long).unsqueeze(0))[0]
+    y = torch.tensor(rows.y, dtype=torch.long if reference.classification else torch.float32).unsqueeze(0)
+    slopes = reference.recipe.row_slopes(outputs, y)[0]
     return (slopes > 0).long().numpy()
 
 
