@@ -21,9 +21,9 @@ class EIIL(IRM):
 
     The split maximizes IRM's penalty of the reference, summed over rows as in the authors' code: for classes by a
     single factor of the outputs, where it is the sign of each row's slope, and in regression by a factor of each input
-    of the last layer; `factors=single` has one in regression too, which is what reproduces the figures Liu et al. (2024)
-    publish for it. Differs from their code: the split is found by alternation rather than by 10,000 gradient steps,
-    and the IRM that follows has a single factor, and `anneal`, in regression too.
+    of the last layer; `factors=single` has one in regression too, which is what reproduces the figures that Liu et al.
+    (2024) publish for it. Differs from the authors' code: the split is found by alternation rather than by 10,000
+    gradient steps, and the IRM that follows has a single factor, and `anneal`, in regression too.
     """
 
     needs = frozenset()

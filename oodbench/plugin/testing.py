@@ -36,6 +36,7 @@ from oodbench.settings.space import draw_configuration
 
 SETUP = Setup(Mlp(width=(8,)), Recipe(steps=40))
 IN_BATCHES = Setup(Mlp(width=(8,)), Recipe(steps=20, batch=32))
+ON_GPU = Setup(Mlp(width=(8,)), Recipe(steps=4, batch=32), "cuda")
 LINEAR = Setup(Linear(), Recipe(steps=20))
 TOLERANCE = 1e-3  # of predictions of a trial alone and in a pack, relative to their spread
 
@@ -154,6 +155,16 @@ class _MethodChecks:
                 "reduce over rows and units only, never over trials, and draw chance with rows.uniform and its like"
             )
 
+    def runs_on_gpu(self) -> None:
+        from oodbench.plugin.pretend import Mixed, PretendGpu  # imports torch
+
+        train, _ = self._problem()
+        try:
+            with PretendGpu():
+                _fit(self.cls(), train, _trials(self.cls)[:2], ON_GPU)
+        except Mixed as error:
+            raise AssertionError(f"on a GPU it fails: it {error}") from None
+
     def travels(self) -> None:
         import cloudpickle
 
@@ -187,6 +198,7 @@ def method_checks(cls: type[Method]) -> list[Check]:
     if issubclass(cls, LossMethod):
         checks += [
             ("trains a linear model", lambda: of_method.trains(cls.tasks[0], 2, LINEAR)),
+            ("would run on a GPU", of_method.runs_on_gpu),
             ("gives the same result alone or in a pack, in batches", lambda: of_method.alone_or_packed(IN_BATCHES)),
         ]
     return [
@@ -224,11 +236,13 @@ def _unchanged(rows: Rows, door: str) -> Iterator[None]:
     names = ("y", "x", "environments", "environment", "explored", "losses", "outputs", "parameters")
     inputs = {name: getattr(rows, name, None) for name in names}
     before = {name: tensor.detach().clone() for name, tensor in inputs.items() if tensor is not None}
-    yield
-    for name, copy in before.items():
-        tensor = inputs[name]
-        assert tensor is not None
-        assert tensor.equal(copy), f"{door} changes rows.{name} in place: work on a copy, rows.{name}.clone()"
+    try:
+        yield
+    finally:  # also where autograd complains of it first, in words that lead nowhere
+        for name, copy in before.items():
+            tensor = inputs[name]
+            assert tensor is not None
+            assert tensor.equal(copy), f"{door} changes rows.{name} in place: work on a copy, rows.{name}.clone()"
 
 
 def dataset_checks(cls: type[Dataset]) -> list[Check]:

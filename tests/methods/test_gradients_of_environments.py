@@ -32,7 +32,7 @@ def test_conforms(method: type[Method]) -> None:
 @pytest.mark.parametrize("method", [DANN, Fish, Fishr, AndMask, SandMask, LISA, ICP])
 def test_one_training_environment_is_refused(method: type[Method]) -> None:
     rows = random_rows(0, environments=1)
-    with pytest.raises(InvalidSetting, match="compares training environments, and there is only one"):
+    with pytest.raises(InvalidSetting, match="compares training environments, and there is one"):
         method().check(rows, {})
     method().check(random_rows(0), {})
 
