@@ -32,6 +32,12 @@ Forward = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
+    """A trained model: what `trainer.fit` returns, one for each trial.
+
+    Examples:
+        >>> wrong = fitted.predict(rows.x) != rows.y
+    """
+
     model: Model
     recipe: Recipe
     width: int  # outputs a row

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a training."""
+    """The sizes of a training.
+
+    Examples:
+        >>> Network(Mlp(width=(64,)), inputs=shape.units, outputs=shape.environments)
+    """
 
     features: int
     units: int  # of `rows.learned`

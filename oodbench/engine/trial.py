@@ -23,7 +23,11 @@ MOST_TRIALS_ON_GPU = 1024
 
 @dataclass(frozen=True)
 class Trial:
-    """Hyper-parameters and a seed. `entropy` feeds the training's own generator and nothing else."""
+    """Hyper-parameters and a seed. `entropy` feeds the training's own generator and nothing else.
+
+    Examples:
+        >>> rows, penalty = train[trial.seed], float(trial.hparams["penalty"])
+    """
 
     configuration: int
     hparams: Mapping[str, Value]
@@ -33,7 +37,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is the same for every method on one dataset: the model family, the recipe and the device."""
+    """What is the same for every method on one dataset: the model family, the recipe and the device.
+
+    Examples:
+        >>> trainer = Trainer(Setup(Mlp(width=(20, 10)), Recipe(steps=500)))
+    """
 
     model: Model
     recipe: Recipe

@@ -37,7 +37,7 @@ def test_unknown_names_get_a_suggestion() -> None:
         ("class Good: pass\n", "not a subclass of oodbench.Method"),
         ("def Good(): pass\n", "is not a class"),
         ("from oodbench import Method\nclass Good(Method): pass\n", "defines neither fit nor fit_pack"),
-        ("from oodbench import LossMethod\nclass Good(LossMethod): pass\n", "defines neither loss, direction nor fit_pack"),
+        ("from oodbench import LossMethod\nclass Good(LossMethod): pass\n", "defines neither loss, direction nor"),
         (GOOD + "    needs = {'test_environments'}\n", "needs test_environments, but a method can need only"),
         (GOOD + "    space = {'rate': 3}\n", "space['rate'] is not a name with a dimension"),
         (GOOD + "    uses = {'alpha0'}\n", "uses alpha0, which is not in its search space"),
