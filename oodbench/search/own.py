@@ -52,9 +52,12 @@ def own_folder() -> Iterator[Path]:
 
 
 def remove_folders() -> None:
-    """Those of this process."""
+    """Those of this process, and what still runs for them."""
     while _folders:
-        _remove(_folders.pop())
+        folder = _folders.pop()
+        if "ray" in sys.modules:
+            _end_processes(folder)
+        _remove(folder)
 
 
 @contextlib.contextmanager
@@ -166,6 +169,20 @@ def _remove_abandoned(parent: Path) -> None:
             with (folder / TOKEN_FILE).open() as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder)
+
+
+def _end_processes(folder: Path) -> None:
+    """Workers that were just being started when their Ray ended, and what plug-ins started in workers: they have the
+    path of the token in their environment."""
+    import psutil
+
+    token, ended = str(folder / TOKEN_FILE), []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get("RAY_AUTH_TOKEN_PATH") == token:
+                process.kill()
+                ended.append(process)
+    psutil.wait_procs(ended, timeout=END_SECONDS)
 
 
 def _remove(folder: Path) -> None:

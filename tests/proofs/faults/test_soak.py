@@ -127,13 +127,14 @@ def recorded(record: Path) -> Counter[str]:
 
 
 def left_over(mark: str) -> list[str]:
-    """Processes that drivers started and that are still there, if they do not go within some seconds."""
-    for _ in range(150):
+    """Processes that drivers started and that are still there, if they do not go within a minute: after kill -9 nobody
+    ends a worker that was just being started, and it takes a while to find that its Ray is gone."""
+    for _ in range(600):
         left = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and _has(entry, mark)]
         if not left:
             return []
         time.sleep(0.1)
-    return [str(entry) for entry in left]
+    return [f"{entry}: {(entry / 'cmdline').read_bytes()[:300]!r}" for entry in left]
 
 
 def _has(process: Path, mark: str) -> bool:
