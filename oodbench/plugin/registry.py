@@ -105,7 +105,7 @@ def _method_fault(cls: type[Any]) -> str | None:
         return f"{name} defines neither fit nor fit_pack"
     beyond = set(cls.needs) - INFORMATION
     if beyond:
-        return f"{name} needs {', '.join(sorted(beyond))}, but a method can need only {', '.join(INFORMATION)}"
+        return f"{name} needs {', '.join(sorted(beyond))}, but a method can need only {', '.join(sorted(INFORMATION))}"
     if not cls.tasks or not set(cls.tasks) <= set(TASKS):
         return f"{name}.tasks must be some of {', '.join(TASKS)}"
     return _space_fault(cls)
