@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName
 from oodbench.plugin.registry import KINDS, find, names
-from oodbench.settings.fields import as_dict, describe_settings
+from oodbench.settings.fields import changed, describe_settings
 from oodbench.settings.space import fixed_text
 from oodbench.suite.suite import Suite
 from oodbench.suite.suitefile import read_suite, suite_names
@@ -130,4 +130,5 @@ def _suite(suite: Suite) -> dict[str, Any]:
 
 
 def _with_settings(name: str, instance: Any) -> str:
-    return " ".join([name, *(f"{key}={value}" for key, value in as_dict(instance).items())]).strip()
+    """The settings that are not as usual."""
+    return " ".join([name, *(f"{key}={value}" for key, value in changed(instance).items())]).strip()

@@ -101,6 +101,8 @@ def test_the_ledger_is_in_every_format() -> None:
     assert json.loads(render(board, "json"))["rows"][0]["ledger"]["gradient_steps"] == 12_000
 
 
+LABELLED = """anchor and_mask coral dann fish fishr group_dro ib_erm ib_irm icp iga lisa mmd eqrm rdm reweight sand_mask
+subsample vrex""".split()
 TOLD = {
     "afr": [],
     "constant": [],
@@ -118,6 +120,9 @@ TOLD = {
     "ridge": [],
     "srm": ["alpha0=0.1"],
     "srm:released": ["alpha0=0.1"],
+    **{method: ["environments"] for method in LABELLED},
+    **{method: ["alpha0=0.1"] for method in ("chi2_dro", "cvar_doro", "chi2_doro", "marginal_dro")},
+    **{method: [] for method in ("dwr", "kl_dro", "mixup", "srdo", "wasserstein_dro")},
     **{extra: [] for extra in ("catboost", "lightgbm", "xgboost") if find_spec(extra)},
 }
 

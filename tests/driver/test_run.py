@@ -260,7 +260,7 @@ class AlwaysDiverges(LossMethod):
 def test_trainings_that_diverge_are_failures_and_the_rest_goes_on(tmp_path: Path) -> None:
     result = run([DivergesWhenFast, AlwaysDiverges, "erm"], directory=tmp_path, trials=6)
     rows = {row.label: row for row in result.leaderboard().rows}
-    some = rows["divergeswhenfast"]
+    some = rows["diverges_when_fast"]
     assert 0 < some.failed_trainings < 12
     assert some.cells["mean_error"].value is not None
     assert rows["alwaysdiverges"].cells["mean_error"].value is None
@@ -281,7 +281,7 @@ class KillsItsWorker(Method):
 def test_a_worker_that_dies_fails_its_pack_and_the_rest_goes_on(tmp_path: Path) -> None:
     result = run([KillsItsWorker, "erm"], directory=tmp_path, seeds=1)
     rows = {row.label: row for row in result.leaderboard().rows}
-    assert "the worker failed 3 times" in rows["killsitsworker"].failure
+    assert "the worker failed 3 times" in rows["kills_its_worker"].failure
     assert rows["erm"].cells["mean_error"].value is not None
 
 
@@ -350,7 +350,7 @@ class WantsGroups(LossMethod):
 
 
 def test_a_method_that_needs_environments_on_a_dataset_without(tmp_path: Path) -> None:
-    with pytest.raises(MissingInformation, match="needs environment labels, and 'onegroup' has only one"):
+    with pytest.raises(MissingInformation, match="needs environment labels, and 'one_group' has only one"):
         run(WantsGroups, OneGroup, directory=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

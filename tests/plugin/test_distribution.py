@@ -28,7 +28,7 @@ def oodbench(python: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess
 
 def test_it_is_listed(installed: Path, tmp_path: Path) -> None:
     listed = {entry["name"]: entry for entry in json.loads(oodbench(installed, "list", "--json", cwd=tmp_path).stdout)}
-    for name in ("vrex", "mean_rule", "tilted"):
+    for name in ("risk_spread", "mean_rule", "tilted"):
         assert listed[name]["source"] == "oodbench-example"
         assert listed[name]["broken"] is None
     assert listed["erm"]["source"] == "oodbench"
@@ -37,20 +37,20 @@ def test_it_is_listed(installed: Path, tmp_path: Path) -> None:
 def test_it_is_checked(installed: Path, tmp_path: Path) -> None:
     done = oodbench(installed, "check", "oodbench-example", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ok     method vrex: gives the same result alone or in a pack" in done.stdout
+    assert "ok     method risk_spread: gives the same result alone or in a pack" in done.stdout
     assert "ok     dataset tilted: keeps test rows out of training and validation" in done.stdout
 
 
 def test_it_runs_beside_the_projects_own(installed: Path, tmp_path: Path) -> None:
     done = oodbench(
-        installed, "run", "--method", "vrex", "--method", "mean_rule", "--method", "erm", "--dataset", "tilted",
+        installed, "run", "--method", "risk_spread", "--method", "mean_rule", "--method", "erm", "--dataset", "tilted",
         "--set", "rows=200", "--trials", "4", "--seeds", "3", "--json", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (board,) = json.loads(done.stdout)
     errors = {row["method"]: row["metrics"]["mean_error"]["value"] for row in board["rows"]}
-    assert errors["vrex"] < errors["erm"]  # it knows the groups, and the spurious slope hurts
-    assert {row["method"]: row["information"] for row in board["rows"]}["vrex"] == "environments"
+    assert errors["risk_spread"] < errors["erm"]  # it knows the groups, and the spurious slope hurts
+    assert {row["method"]: row["information"] for row in board["rows"]}["risk_spread"] == "environments"
 
 
 @pytest.mark.parametrize("kind", ["method", "dataset"])

@@ -71,7 +71,7 @@ def edit(**values: Any) -> Edit:
 
 DAMAGE: list[tuple[str, Edit, str]] = [
     ("study.json", Path.unlink, "was recorded by another version of oodbench: it has no study.json"),
-    ("study.json", edit(schema=2), "was recorded by another version of oodbench: it has schema 2, and this version"),
+    ("study.json", edit(schema=99), "was recorded by another version of oodbench: it has schema 99, and this version"),
     ("study.json", edit(mood="good"), "is damaged: study.json: it has the unknown field 'mood'"),
     ("study.json", edit(ledger=None), "is damaged: study.json: ledger: input should be"),
     ("study.json", lambda path: path.write_bytes(path.read_bytes()[:-9]), "is damaged: study.json: it is not JSON"),
@@ -239,9 +239,9 @@ def test_a_damaged_parcel_is_set_aside_with_its_reason(tmp_path: Path, file: str
 
 def test_a_parcel_of_another_version_stays_for_that_version(tmp_path: Path) -> None:
     other, good = put(tmp_path, "irm", "erm")
-    edit(schema=2)(other.folder / "parcel.json")
+    edit(schema=3)(other.folder / "parcel.json")
     for _ in range(2):
-        with pytest.warns(Notice, match="another version of oodbench wrote it: it has schema 2"):
+        with pytest.warns(Notice, match="another version of oodbench wrote it: it has schema 3"):
             assert [parcel.id for parcel in Outbox(tmp_path).parcels()] == [good.id]
     assert other.folder.is_dir()
 

@@ -119,8 +119,8 @@ def test_only_the_trial_that_hangs_fails(disturbed: oodbench.Result) -> None:
 def test_a_worker_that_dies_once_leaves_no_trace_in_the_table(disturbed: oodbench.Result, tmp_path: Path) -> None:
     assert (Path(DiesOnce.marks) / "died").exists()
     undisturbed = run(DiesOnce, tmp_path).results()  # the mark is there: it does not die again
-    pd.testing.assert_frame_equal(results(disturbed, "diesonce"), undisturbed, check_exact=True)
-    assert failures(disturbed, "diesonce") == []
+    pd.testing.assert_frame_equal(results(disturbed, "dies_once"), undisturbed, check_exact=True)
+    assert failures(disturbed, "dies_once") == []
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("10m", 600), ("1.5h", 5400), (45, 45), ("0.5", 0.5)])

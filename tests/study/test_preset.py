@@ -111,7 +111,7 @@ def test_show_describes_presets() -> None:
 
     (preset,) = describe_plugin("tuned")["presets"]
     assert preset == {
-        "name": "tuned:released", "about": "as in the authors' code", "model": "mlp width=(20, 10) init=0.0",
+        "name": "tuned:released", "about": "as in the authors' code", "model": "mlp width=20,10",
         "fix": "penalty=5 form=b learning_rate=0.01,0.001", "recipe": "steps=300",
     }  # fmt: skip
 
