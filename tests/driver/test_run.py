@@ -263,12 +263,12 @@ def test_trainings_that_diverge_are_failures_and_the_rest_goes_on(tmp_path: Path
     some = rows["diverges_when_fast"]
     assert 0 < some.failed_trainings < 12
     assert some.cells["mean_error"].value is not None
-    assert rows["alwaysdiverges"].cells["mean_error"].value is None
-    assert rows["alwaysdiverges"].failed_trainings == 12
-    assert "diverged" in rows["alwaysdiverges"].failure
+    assert rows["always_diverges"].cells["mean_error"].value is None
+    assert rows["always_diverges"].failed_trainings == 12
+    assert "diverged" in rows["always_diverges"].failure
     assert rows["erm"].failed_trainings == 0
     (name,) = result.failures
-    assert name.startswith("alwaysdiverges on selection_bias")
+    assert name.startswith("always_diverges on selection_bias")
 
 
 class KillsItsWorker(Method):
