@@ -16,7 +16,7 @@ METHOD_KINDS = ("loss", "fit", "stages")
 def write_plugin(plugin: str, name: str, directory: Path, kind: str | None = None) -> Path:
     """The new folder `directory/name`; `kind` is the way a method is written."""
     if plugin not in PLUGINS:
-        raise UnknownName("plug-in", plugin, PLUGINS)
+        raise UnknownName("kind of plug-in", plugin, PLUGINS)
     if plugin == "dataset" and kind is not None:
         raise UserError("--kind is for methods.\nLeave it out for a dataset.")
     if plugin == "method" and (kind or "loss") not in METHOD_KINDS:
