@@ -90,20 +90,11 @@ def read_settings_again() -> None:
 def all_ended(folder: Path) -> Iterator[None]:
     """Around `ray.shutdown`, which does not end what was just being started: afterwards no process of the Ray that
     works in the folder is left, nor of those that it started."""
-    import psutil  # type: ignore[import-untyped]  # comes with ray
-
-    family = []
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            if any(str(folder) in argument for argument in child.cmdline()):
-                family += [child, *child.children(recursive=True)]
+    family = _family(folder)
     try:
         yield
     finally:
-        for process in family:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(family, timeout=END_SECONDS)
+        _kill(family)
 
 
 @contextlib.contextmanager
@@ -174,15 +165,36 @@ def _remove_abandoned(parent: Path) -> None:
 def _end_processes(folder: Path) -> None:
     """Workers that were just being started when their Ray ended, and what plug-ins started in workers: they have the
     path of the token in their environment."""
-    import psutil
+    import psutil  # type: ignore[import-untyped]  # comes with ray
 
-    token, ended = str(folder / TOKEN_FILE), []
+    family, token = _family(folder), str(folder / TOKEN_FILE)  # first: what is killed has no children any more
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get("RAY_AUTH_TOKEN_PATH") == token:
-                process.kill()
-                ended.append(process)
-    psutil.wait_procs(ended, timeout=END_SECONDS)
+                family.append(process)
+    _kill(family)
+
+
+def _family(folder: Path) -> list[Any]:
+    """The processes of the Ray that works in the folder, and those that they started: these often show neither a
+    command line nor an environment, because Ray gives them a title in that memory."""
+    import psutil
+
+    family = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(str(folder) in argument for argument in child.cmdline()):
+                family += [child, *child.children(recursive=True)]
+    return family
+
+
+def _kill(processes: list[Any]) -> None:
+    import psutil
+
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(processes, timeout=END_SECONDS)
 
 
 def _remove(folder: Path) -> None:
