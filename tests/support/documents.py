@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from places import ROOT
 
 FENCE = re.compile(r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.M | re.S)
-INLINE = re.compile(r"`(oodbench [^`]+)`")
+INLINE = re.compile(r"(?<!\\)`(oodbench [^`]+)`")  # an escaped one is text
 LINK = re.compile(r"\]\((?![a-z]+:)([^)\s]*)\)")
 COMMENT = re.compile(r"\s+# .*$")
 CALL = re.compile(r"(?:^|[\s/(\"])(oodbench (?:'[^']*'|\"[^\"\n]*\"|[^|&;()>\"\n])*)")
