@@ -13,7 +13,7 @@ import json
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,16 @@ def write_model(model: Storable, folder: Path, task: Task, columns: tuple[str, .
     }
     (folder / "MLmodel").write_text(json.dumps(described, indent=2) + "\n")
     required = (*REQUIRED, *filter(None, model.about().get("requires", "").split(",")))
-    (folder / "requirements.txt").write_text("".join(f"{name}=={_version(name)}\n" for name in required))
+    (folder / "requirements.txt").write_text("".join(f"{_pin(name)}\n" for name in required))
+
+
+@functools.cache
+def _pin(name: str) -> str:
+    try:
+        return f"{name}=={version(name)}"
+    except PackageNotFoundError:  # another distribution brings the module: xgboost-cpu
+        other = packages_distributions()[name][0]
+        return f"{other}=={version(other)}"
 
 
 def feature_columns(columns: tuple[str, ...]) -> list[dict[str, Any]]:
