@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from oodbench import Linear, LossMethod, Mlp, Predictor, Recipe, Setup, Trainer, TrainingRows, Trial
+from oodbench.engine.data import Task
 from oodbench.engine.models import Model
 from oodbench.engine.trainer import keep_freed_memory
 from oodbench.plugin.registry import find, names
@@ -20,13 +21,12 @@ STEPS = {"linear": 60, "mlp": 30}
 FLOORS = {"linear": (10.0, 3.0), "mlp": (3.5, 2.0)}  # of the geometric mean, and of each
 
 
-def rows_of(task: str) -> TrainingRows:
+def rows_of(task: Task) -> TrainingRows:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, FEATURES))
     signal = x @ rng.normal(size=FEATURES) + rng.normal(size=ROWS)
     y = signal if task == "regression" else (signal > 0).astype(np.int64)
-    classification = "classification" if task == "classification" else "regression"
-    return TrainingRows(x, y, classification, 2, np.arange(ROWS) % 3)  # type: ignore[arg-type]
+    return TrainingRows(x, y, task, 2, np.arange(ROWS) % 3)
 
 
 def trials_of(method: LossMethod, count: int) -> list[Trial]:

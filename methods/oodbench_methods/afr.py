@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from oodbench import LogUniform, Predictor, Trainer, TrainingRows, Trial
-from oodbench.kit import balanced_weights, fit_logistic, hold_out
+from oodbench.kit import balanced_weights, fit_logistic, fit_without_held_out
 from oodbench_methods.erm import ERM
 
 HELD_OUT = 0.2  # of the training rows, for the last layer
@@ -25,12 +24,8 @@ class AFR(ERM):
     space = {"gamma": LogUniform(1.0, 20.0, default=4.0), "pull": LogUniform(1e-3, 0.4, default=0.1)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        held = [hold_out(train[trial.seed], HELD_OUT, trial.entropy) for trial in trials]
-        first = [
-            replace(train[trial.seed], weights=(~mask).astype(float)) for trial, mask in zip(trials, held, strict=True)
-        ]
         models: list[Predictor] = []
-        for trial, mask, model in zip(trials, held, trainer.fit(self, first, trials), strict=True):
+        for trial, mask, model in fit_without_held_out(self, train, trials, trainer, HELD_OUT):
             rows = train[trial.seed]
             z, y = model.represent(rows.x[mask]), rows.y[mask]
             start = model.last_layer(rows.x.shape[1])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from oodbench import Choice, Predictor, Trainer, TrainingRows, Trial
-from oodbench.kit import balanced_weights, fit_logistic, hold_out, row_groups
+from oodbench.kit import balanced_weights, fit_logistic, fit_without_held_out, row_groups
 from oodbench_methods.erm import ERM
 
 HELD_OUT = 0.2  # of the training rows, for the last layer
@@ -24,12 +23,8 @@ class DFR(ERM):
     space = {"C": Choice(1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        held = [hold_out(train[trial.seed], HELD_OUT, trial.entropy) for trial in trials]
-        first = [
-            replace(train[trial.seed], weights=(~mask).astype(float)) for trial, mask in zip(trials, held, strict=True)
-        ]
         models: list[Predictor] = []
-        for trial, mask, model in zip(trials, held, trainer.fit(self, first, trials), strict=True):
+        for trial, mask, model in fit_without_held_out(self, train, trials, trainer, HELD_OUT):
             rows = train[trial.seed]
             weights = balanced_weights(row_groups(rows)[mask])
             penalty = 1 / (float(trial.hparams["C"]) * mask.sum())

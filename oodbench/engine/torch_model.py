@@ -80,7 +80,7 @@ class TorchModel(Model):
         x = representation.unsqueeze(1).expand(-1, len(parameters) // len(representation), -1, -1).flatten(0, 1)
         try:
             result: Tensor = vmap(apply)(stacked, x)
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:
             raise TrainingFailed(
                 f"model {self.name!r} cannot train in packs: {one_line(error)}. "
                 "Its module must have no dropout and no buffers such as batch norm's; `mlp` has dropout and norm."

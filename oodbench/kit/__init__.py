@@ -37,6 +37,7 @@ from oodbench.kit.pairs import draw_partners, mixed_losses
 from oodbench.kit.parts import (
     Part,
     check_weights,
+    fit_without_held_out,
     hold_out,
     needs_of_weights,
     sample_weights,
@@ -72,6 +73,7 @@ __all__ = [
     "fit_logistic",
     "fit_references",
     "fit_ridge",
+    "fit_without_held_out",
     "gaussian_kernel",
     "hold_out",
     "independence_weights",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from oodbench.kit.estimators import class_numbers
 
 if TYPE_CHECKING:
     from oodbench.engine.data import TrainingRows
+    from oodbench.engine.fitted import FittedModel
+    from oodbench.engine.trainer import Objective, Trainer
+    from oodbench.engine.trial import Trial
 
 STOPPING_SHARE = 0.1  # of the training rows: their loss says when boosting stops
 
@@ -30,6 +33,15 @@ def hold_out(train: TrainingRows, share: float, entropy: int) -> NDArray[np.bool
     if not held.any():
         raise InvalidSetting(f"{len(train)} training rows are too few to hold some of them out.\nUse more rows.")
     return held
+
+
+def fit_without_held_out(
+    method: Objective, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer, share: float
+) -> Iterator[tuple[Trial, NDArray[np.bool_], FittedModel]]:
+    """For every trial, the rows that it holds out for a later stage, and its model of the others."""
+    held = [hold_out(train[trial.seed], share, trial.entropy) for trial in trials]
+    rest = [replace(train[trial.seed], weights=(~mask).astype(float)) for trial, mask in zip(trials, held, strict=True)]
+    yield from zip(trials, held, trainer.fit(method, rest, trials), strict=True)
 
 
 def sample_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> NDArray[np.float64] | None:

@@ -147,11 +147,9 @@ def _dataset_fault(cls: type[Any]) -> str | None:
     name = cls.__name__
     if not issubclass(cls, Dataset):
         return f"{name} is not a subclass of oodbench.Dataset"
-    missing = sorted(getattr(cls, "__abstractmethods__", ()))
-    if missing:
-        return f"{name} does not define {', '.join(missing)}"
-    if not _is_frozen(cls):
-        return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
+    fault = _definition_fault(cls)
+    if fault:
+        return fault
     if not isinstance(cls.task, property) and cls.task not in TASKS:
         return f"{name}.task is neither 'regression' nor 'classification'"
     if not isinstance(cls.model, Model) or not isinstance(cls.recipe, Recipe):
@@ -165,19 +163,23 @@ def _dataset_fault(cls: type[Any]) -> str | None:
     return None
 
 
-def _is_frozen(cls: Any) -> bool:
-    return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
+def _definition_fault(cls: type[Any]) -> str | None:
+    """Of what must be a frozen dataclass that defines everything."""
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        return f"{cls.__name__} does not define {', '.join(missing)}"
+    if not getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
+        return f"{cls.__name__} is not a frozen dataclass: add @dataclass(frozen=True)"
+    return None
 
 
 def _model_fault(cls: type[Any]) -> str | None:
     name = cls.__name__
     if not issubclass(cls, Model):
         return f"{name} is not a subclass of a model family such as oodbench.Mlp or oodbench.TorchModel"
-    missing = sorted(getattr(cls, "__abstractmethods__", ()))
-    if missing:
-        return f"{name} does not define {', '.join(missing)}"
-    if not _is_frozen(cls):
-        return f"{name} is not a frozen dataclass: add @dataclass(frozen=True)"
+    fault = _definition_fault(cls)
+    if fault:
+        return fault
     if not isinstance(getattr(cls, "name", None), str):
         return f"{name}.name is not a text"
     cls()  # with its default settings
