@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from oodbench import Option, Predictor, Trainer, TrainingRows, Trial, Value
-from oodbench.kit import GROUPINGS, balanced_draw, check_groups, needs_of_groups, row_groups
-from oodbench_methods.erm import ERM
+from oodbench import Predictor, Trainer, TrainingRows, Trial
+from oodbench.kit import balanced_draw, row_groups
+from oodbench_methods.reweight import Reweight
 
 
-class Subsample(ERM):
+class Subsample(Reweight):
     """ERM on equally many random rows of each group (SUBG and SUBY of Idrissi et al. 2022), which is an environment, a
     class, or a class within an environment. Each trial draws its own rows; the others have weight 0."""
-
-    space = {"by": Option(*GROUPINGS)}
-
-    def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
-        return needs_of_groups(hparams)
-
-    def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
-        check_groups(train, hparams)
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         groups = {seed: row_groups(rows, trials[0].hparams["by"]) for seed, rows in train.items()}
