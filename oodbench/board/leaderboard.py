@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
-from oodbench.board.standing import Standing, compare_methods, find_collapsed
+from oodbench.board.standing import Standing, compare_methods, find_collapsed, find_constant, intervals_of
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
-from oodbench.study.record import ConcludedStudy, Granted, Ledger
+from oodbench.study.record import CONSTANT, ConcludedStudy, Granted, Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +97,18 @@ class Row:
         """With a mark for what a reader must know of the row."""
         return self.label + (" ‡" if self.reference else " =‡" if self.collapsed else "")
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "method": self.label,
+            "metrics": {name: cell.as_dict() for name, cell in self.cells.items()},
+            **self.terms(),
+            "ledger": self.costs(),
+            "run_id": self.run_id,
+            "searches": self.searches,
+            "results": [dict(score) for score in self.results],
+        }
+
     def costs(self) -> dict[str, Any]:
         """What was granted and what was spent, as plain values."""
         budget, ledger = self.budget, self.ledger
@@ -133,6 +145,7 @@ class Leaderboard:
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
+    constant: Row | None = None  # the line of the constant, where no study has it: what any method must beat
 
     def __repr__(self) -> str:
         return f"<Leaderboard of {self.dataset_id}: {', '.join(row.label for row in self.rows)}>"
@@ -143,6 +156,11 @@ class Leaderboard:
         frame = self.frame().reindex(columns=shown).dropna(axis=1, how="all")
         notices = "".join(f"<p>{escape(notice)}</p>" for notice in self.notices)
         return f"<h4>{escape(self.dataset_id)}</h4>{notices}{frame.to_html(index=False, na_rep='', border=0)}"
+
+    @property
+    def lines(self) -> list[Row]:
+        """What a table shows: the rows, and the constant among them, the best first."""
+        return _best_first([*self.rows, *([self.constant] if self.constant else [])], self.metrics[0])
 
     def shows(self, what: str) -> bool:
         """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
@@ -159,22 +177,12 @@ class Leaderboard:
             "over": self.over,
             "too_few_to_tell": self.tiers.too_few,
             "notices": list(self.notices),
-            "rows": [
-                {
-                    "method": row.label,
-                    "metrics": {name: cell.as_dict() for name, cell in row.cells.items()},
-                    **row.terms(),
-                    "ledger": row.costs(),
-                    "run_id": row.run_id,
-                    "searches": row.searches,
-                    "results": [dict(score) for score in row.results],
-                }
-                for row in self.rows
-            ],
+            "rows": [row.as_dict() for row in self.rows],
+            "constant": self.constant.as_dict() if self.constant else None,
         }
 
     def frame(self, ledger: bool = False) -> pd.DataFrame:
-        """One row per method: its tier, and of each metric the value, the spread, the interval and so on."""
+        """One row per method, and the constant: the tier, and of each metric value, spread, interval and so on."""
         import pandas as pd
 
         frame = pd.DataFrame(
@@ -183,7 +191,7 @@ class Leaderboard:
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
                 | row.terms()
                 | (row.costs() if ledger else {})
-                for row in self.rows
+                for row in self.lines
             ]
         )
         return frame.astype({"tier": "Int64"}) if self.rows else frame
@@ -236,8 +244,9 @@ def compile_leaderboard(
     oracles = {by_label[label].record.search_id: label for label in results if is_oracle(by_label[label])}
     references = {label for label in results if not by_label[label].record.ranked}
     compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal} - references
-    untold = {label for label in references if not by_label[label].record.information}
-    collapsed = find_collapsed(results, untold)
+    untold = {label: results[label] for label in references if not by_label[label].record.information}
+    constant = None if untold else find_constant(results.values())
+    collapsed = find_collapsed(results, [*untold.values(), *([] if constant is None else [constant])])
     stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
     repeats = {
         label: [
@@ -282,12 +291,34 @@ def compile_leaderboard(
         for label in dict.fromkeys(missing)
         if label not in by_label
     ]
-    sign = -1 if metrics[0] in HIGHER_IS_BETTER else 1
-    rows.sort(
-        key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
-    )
     notices = tuple(dict.fromkeys(study.record.notice for study in studies if study.record.notice))
-    return Leaderboard(dataset_id, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(studies))
+    return Leaderboard(
+        dataset_id,
+        metrics,
+        _best_first(rows, metrics[0]),
+        notices,
+        task,
+        over,
+        stands[metrics[0]][1],
+        tuple(studies),
+        None if constant is None else _constant_line(constant, task, metrics),
+    )
+
+
+def _best_first(rows: Iterable[Row], metric: str) -> list[Row]:
+    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    return sorted(
+        rows, key=lambda row: (row.cells[metric].value is None, sign * (row.cells[metric].value or 0), row.label)
+    )
+
+
+def _constant_line(results: pd.DataFrame, task: Task, metrics: Sequence[str]) -> Row:
+    per_seed = _per_seed(results, task)
+    cells = {
+        name: _cell(name, per_seed, Standing(intervals=intervals_of(results, per_seed, name)), (), None)
+        for name in metrics
+    }
+    return Row(CONSTANT, cells, 0, len(per_seed), 0, "", "", reference=True, results=_test_scores(results))
 
 
 def is_oracle(study: ConcludedStudy) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, MEANS, cells_of
 from oodbench.board.statistics import Interval, Over, Tiers, crossed_interval, find_tiers, mean_interval
+from oodbench.study.record import CONSTANT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,14 +65,21 @@ def compare_methods(
     }, tiers
 
 
-def find_collapsed(results: Mapping[str, pd.DataFrame], references: set[str]) -> set[str]:
+def find_constant(studies: Iterable[pd.DataFrame]) -> pd.DataFrame | None:
+    """The result rows of the constant, as if it were a study: those of the first study with most of them."""
+    found = max((results[results["part"] == CONSTANT] for results in studies), key=len, default=None)
+    return None if found is None or found.empty else found.assign(part="test", chosen=True)
+
+
+def find_collapsed(results: Mapping[str, pd.DataFrame], references: Sequence[pd.DataFrame]) -> set[str]:
     """The labels of methods that learned nothing: on every seed and test environment they err as a reference does."""
-    errors = {label: cells_of(table, "error") for label, table in results.items()}
-    return {
-        label
-        for label in results.keys() - references
-        if any(_alike(errors[label], errors[reference]) for reference in references)
+    constants = [cells_of(reference, "error") for reference in references]
+    methods = {
+        label: cells_of(table, "error")
+        for label, table in results.items()
+        if not any(table is reference for reference in references)
     }
+    return {label for label, errors in methods.items() if any(_alike(errors, constant) for constant in constants)}
 
 
 def _alike(a: pd.DataFrame, b: pd.DataFrame) -> bool:

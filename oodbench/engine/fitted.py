@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.engine.coding import class_signs_array
+from oodbench.engine.data import Task
 from oodbench.engine.models import Layered, Linear, Model
 from oodbench.engine.recipe import Recipe
 from oodbench.errors import TrainingFailed
@@ -156,6 +157,17 @@ def linear_model(coefficients: NDArray[np.float64], classification: bool, recipe
     """A linear model with these coefficients [output, feature + 1], the constant last."""
     parameters = coefficients.ravel().astype(np.float32)
     return FittedModel(Linear(), recipe or Recipe(), len(coefficients), classification, parameters)
+
+
+def constant_model(y: NDArray[Any], task: Task, classes: int, width: int) -> FittedModel:
+    """The mean of y, or its most frequent class, for rows of so many features."""
+    if task == "regression":
+        constants = np.array([y.mean()])
+    else:
+        constants = np.log(np.maximum(np.bincount(y, minlength=classes) / len(y), 1e-12))
+    coefficients = np.zeros((len(constants), width + 1))
+    coefficients[:, -1] = constants
+    return linear_model(coefficients, task == "classification")
 
 
 def forward_together(models: Sequence[FittedModel], x: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 not import torch."""
 
 from oodbench.engine.coding import class_signs_array, signed_targets
-from oodbench.engine.fitted import linear_model
+from oodbench.engine.fitted import constant_model, linear_model
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
 from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, needs_of_groups, row_groups
 from oodbench.kit.clustering import (
@@ -66,6 +66,7 @@ __all__ = [
     "class_numbers",
     "class_signs_array",
     "cluster_mechanisms",
+    "constant_model",
     "covariances",
     "decorrelating_weights",
     "draw_partners",

@@ -22,6 +22,8 @@ PENALTY = 1e-4  # on the squared distance of logistic coefficients from the refe
 NEWTON_STEPS, HALVINGS, ENOUGH = 50, 30, 1e-6
 FIRST_PASSES, PASSES = 2, 10
 MOST_PULLS = 8
+LINES = 40  # from which a search begins too; more of them find no more (see docs/board.md)
+MOST_NUMBERS = 1 << 20  # of the weights that are searched at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +48,37 @@ class Mechanisms:
         In turn the mechanism of largest likelihood for the rows, and the rows of largest likelihood ratio for the
         mechanism: no step decreases the divergence. It ends in a local maximum, so it starts from several sides.
         """
-        starts = self._starts()
+        from torch import stack
+
+        together = max(1, MOST_NUMBERS // (len(shares) * self.phi.shape[1]))
+        begun = [self._begin(starts, shares) for starts in self._starts().split(together)]
+        best = stack([reached for _, reached in begun]).argmax(0)
+        weights = stack([weights for weights, _ in begun])[best, range(len(shares))]
+        weights = alternate(self.of_reference, self.losses, weights, shares, PASSES)
+        return weights, self.divergence(weights)
+
+    def _begin(self, starts: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """After a few steps from each start, the furthest of each share: [share, row], [share]."""
         every = shares.repeat(len(starts))
         weights = worst_share(starts.repeat_interleave(len(shares), 0), every)
         weights = alternate(self.of_reference, self.losses, weights, every, FIRST_PASSES)
-        best = self.divergence(weights).view(len(starts), -1).argmax(0)
-        weights = weights.view(len(starts), len(shares), -1)[best, range(len(shares))]
-        weights = alternate(self.of_reference, self.losses, weights, shares, PASSES)
-        return weights, self.divergence(weights)
+        reached, best = self.divergence(weights).view(len(starts), -1).max(0)
+        return weights.view(len(starts), len(shares), -1)[best, range(len(shares))], reached
+
+    def drawn_anew(self) -> Mechanisms:
+        """The same phi, with y drawn from the reference mechanism, which is then exact."""
+        from torch import Generator, cat, multinomial, randn
+
+        chance = Generator(device="cpu").manual_seed(0)
+        if self.y.is_floating_point():
+            residuals = self._residuals(self.reference.unsqueeze(0))[0]
+            noise = (self.reference * residuals.square()).sum().sqrt()
+            y = self.y - residuals + noise * randn(len(self.y), generator=chance, dtype=self.y.dtype)
+        else:
+            logits = (self._reference_coefficients @ self._representation)[0]
+            others = cat([logits.new_zeros(1, len(self.y)), logits]).softmax(0)
+            y = multinomial(others.T, 1, generator=chance)[:, 0]
+        return Mechanisms(self.phi, y, self.classes, self.reference)
 
     def losses(self, weights: Tensor) -> Tensor:
         """-log q(y | phi), up to a constant, of all rows under each sub-population's mechanism: [part, row]."""
@@ -70,7 +95,7 @@ class Mechanisms:
 
     def _starts(self) -> Tensor:
         """Scores [start, row], from whose largest rows a search begins: those that the reference predicts worst or
-        best, and those that would shift or stretch its predictions most, either way."""
+        best, those that would shift or stretch its predictions most, either way, and those nearest a line."""
         from torch import cat
 
         worst = self.of_reference
@@ -83,7 +108,30 @@ class Mechanisms:
         # of several units, only their fitted sum does not depend on how they are coded
         along = self.phi if len(self.phi) == 1 else fitted - fitted.mean(-1, keepdim=True)
         pulls = cat([residuals, residuals * along])[:MOST_PULLS]
-        return cat([worst, -worst, pulls, -pulls])
+        return cat([worst, -worst, pulls, -pulls, *self._near_lines()])
+
+    def _near_lines(self) -> list[Tensor]:
+        """Of y over phi, through two random rows each: a sub-population may have any mechanism, not only one that is
+        near the reference's. Classes have no such line.
+
+        The rows are drawn by their rank in the reference's likelihood: neither their order nor their coding matters.
+        """
+        from torch import Generator, rand
+
+        if not self.y.is_floating_point() or len(self.phi) != 1:
+            return []
+        chance = Generator(device="cpu").manual_seed(0)
+        rows = len(self.y)
+        first = (rand(LINES, generator=chance) * rows).long()
+        second = (first + 1 + (rand(LINES, generator=chance) * (rows - 1)).long()) % rows
+        phi, y = self.phi[0], self.y
+        ranked = _tie(phi.square()).argsort(stable=True)
+        ranked = ranked[self.of_reference[0, ranked].argsort(stable=True)]
+        first, second = ranked[first], ranked[second]
+        across = phi[second] - phi[first]
+        slopes = (y[second] - y[first]) / across.where(across.abs() > SPREAD_FLOOR, SPREAD_FLOOR)
+        lines = y[first].unsqueeze(1) + slopes.unsqueeze(1) * (phi - phi[first].unsqueeze(1))
+        return [-(y - lines).abs()]
 
     @cached_property
     def _representation(self) -> Tensor:

@@ -83,10 +83,9 @@ def distributional_stability(predictor: Predictor, environment: Environment, alp
     Lower is more stable. Not negative, and no larger for a larger alpha0: it is the maximum over the shares of a
     fixed grid from alpha0, rounded up to the grid, to 1/2. What the search finds is a lower bound of the supremum.
 
-    A sub-population may be chosen by its noise, so that even the true model is not at zero: Gaussian noise alone has
-    2.13 at alpha0 = 0.1, in a narrow band. Compare models on the same rows, rather than one with zero. Do not compare
-    environments of different size: a sub-population has at least 10 rows, so that Gaussian noise has about 2.8 on 100
-    rows, 2.3 on 1,000 and 2.13 on 10,000.
+    A sub-population may be chosen by its noise, so that even the true model is not at zero, and is further from it on
+    fewer rows: `exact_stability` tells by how much. Compare models on the same rows, rather than one with zero, and do
+    not compare environments of different size.
 
     Args:
         predictor: Anything with `predict`; a classifier's `outputs` are used where it has them.
@@ -99,6 +98,22 @@ def distributional_stability(predictor: Predictor, environment: Environment, alp
     return worst_subpopulation(predictor, environment, alpha0).divergence
 
 
+def exact_stability(predictor: Predictor, environment: Environment, alpha0: float = ALPHA0) -> float:
+    """The distributional stability on so many rows of a model that is exact: what noise alone brings.
+
+    The predictions are the same, and y is drawn anew from P(Y | phi), the mechanism of all rows. Arguments are those of
+    `distributional_stability`.
+
+    Examples:
+        >>> distributional_stability(model, rows) - exact_stability(model, rows)
+    """
+    shares = shares_from(alpha0, len(environment))
+    with _one_thread():
+        mechanisms = _pooled_mechanisms(predictor, environment).drawn_anew()
+        _, divergences = mechanisms.furthest(mechanisms.phi.new_tensor(shares))
+        return float(divergences.max())
+
+
 def worst_subpopulation(predictor: Predictor, environment: Environment, alpha0: float = ALPHA0) -> Subpopulation:
     """The sub-population at which the distributional stability is attained; arguments are the same.
 
@@ -107,8 +122,7 @@ def worst_subpopulation(predictor: Predictor, environment: Environment, alpha0: 
     """
     shares = shares_from(alpha0, len(environment))
     with _one_thread():
-        reference = np.full(len(environment), 1 / len(environment))
-        mechanisms = _mechanisms(represent(predictor, environment), environment.y, reference)
+        mechanisms = _pooled_mechanisms(predictor, environment)
         weights, divergences = mechanisms.furthest(mechanisms.phi.new_tensor(shares))
         best = int(divergences.argmax())
         share = max(shares[best], 1 / len(environment))
@@ -182,6 +196,12 @@ def represent(predictor: Predictor, environment: Environment) -> Array:
     if phi.ndim != 2 or len(phi) != len(environment) or not np.isfinite(phi).all():
         raise TrainingFailed(f"the model's outputs must be finite numbers [row, class]; their shape is {phi.shape}")
     return phi
+
+
+def _pooled_mechanisms(predictor: Predictor, environment: Environment) -> Mechanisms:
+    """Those of the rows of one environment; the reference is the mechanism of all of them."""
+    reference = np.full(len(environment), 1 / len(environment))
+    return _mechanisms(represent(predictor, environment), environment.y, reference)
 
 
 def _mechanisms(phi: Array, y: NDArray[Any], reference: Array) -> Mechanisms:

@@ -39,7 +39,7 @@ def latex_table(boards: Sequence[Leaderboard], caption: str = "") -> str:
         lines.append(r"    \midrule")
         if len(boards) > 1:
             lines += [_line([f"\\multicolumn{{{len(titles)}}}{{l}}{{\\emph{{{escape(board.dataset_id)}}}}}"])]
-        lines += [_line([_text(column, board, row) for column in columns]) for row in board.rows]
+        lines += [_line([_text(column, board, row) for column in columns]) for row in board.lines]
     lines += [r"    \bottomrule", r"  \end{tabular}}", ""]
     below = [max((legend(board) for board in boards), key=len).replace(" (★)", "")]
     below += [

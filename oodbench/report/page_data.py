@@ -100,7 +100,7 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
             bars.get(row.label),
             row.failure,
         )
-        for row in board.rows
+        for row in board.lines
     ]
     return Sheet(
         board.dataset_id,
@@ -131,7 +131,7 @@ def looks_on(board: Leaderboard) -> dict[str, Look]:
 
 
 def _bars(board: Leaderboard) -> dict[str, Bar]:
-    cells = {row.label: row.cells[board.metrics[0]] for row in board.rows}
+    cells = {row.label: row.cells[board.metrics[0]] for row in board.lines}
     intervals = {
         label: (*cell.intervals[board.over], cell.value)
         for label, cell in cells.items()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from oodbench.record.tracking import Record
 
 MOST_COLUMNS = 10
-OVERVIEW = ("part", "environment", "rows", "stability", "ods", "failure")
+OVERVIEW = ("part", "environment", "rows", "stability", "exact", "ods", "failure")
 
 
 def look_up(record: Record, run: str, seed: int | None, environment: str) -> dict[str, Any]:
@@ -52,14 +52,15 @@ def print_assessments(looked_up: dict[str, Any], console: Console) -> None:
     overview = Table()
     for column in ("part", "environment"):
         overview.add_column(column)
-    for column in ("rows", "DS", "ODS"):
+    for column in ("rows", "DS", "exact DS", "ODS"):
         overview.add_column(column, justify="right")
     for seen in looked_up["environments"]:
-        numbers = (_number(seen["stability"]), _number(seen["ods"]))
+        numbers = (_number(seen[name]) for name in ("stability", "exact", "ods"))
         overview.add_row(seen["part"], seen["environment"], str(seen["rows"]), *numbers)
     console.print(overview)
     console.print(
-        "DS: the largest divergence of a sub-population; ODS: divergence of the environment from training. In nats.",
+        "DS: the largest divergence of a sub-population; exact DS: that of an exact model on so many rows, from noise "
+        "alone; ODS: divergence of the environment from training. In nats.",
         soft_wrap=True,
     )
     for seen in looked_up["worst"]:

@@ -48,7 +48,7 @@ def rich_table(board: Leaderboard) -> Table:
     for title in titles_of(board):
         justify: Literal["left", "right"] = "left" if title in ("method", "told") else "right"
         table.add_column(title, justify=justify, no_wrap=title != "told")
-    for row in board.rows:
+    for row in board.lines:
         plain = replace(row, label=escape(row.label), information=escape(row.information))
         table.add_row(*texts_of(board, plain, "[bold]★ {}[/bold]"))
     return table
@@ -96,7 +96,7 @@ def legend(board: Leaderboard) -> str:
         parts.append(TOO_FEW.format(over=board.over, units=board.tiers.units, needed=board.tiers.needed))
     if any(row.unequal for row in board.rows):
         parts.append(UNEQUAL)
-    parts += [REFERENCE] if any(row.reference for row in board.rows) else []
+    parts += [REFERENCE] if any(row.reference for row in board.lines) else []
     parts += [COLLAPSED] if any(row.collapsed for row in board.rows) else []
     parts += [INTERVALS[board.over]] if has_interval(board) else []
     parts += [SEARCHES] if board.shows("search_spread") else []
@@ -119,7 +119,7 @@ def markdown_report(board: Leaderboard, ledger: bool) -> str:
 def markdown_table(board: Leaderboard) -> str:
     titles = titles_of(board)
     lines = [f"**{markdown(board.dataset_id)}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
-    plain = [replace(row, label=markdown(row.label), information=markdown(row.information)) for row in board.rows]
+    plain = [replace(row, label=markdown(row.label), information=markdown(row.information)) for row in board.lines]
     lines += [line(texts_of(board, row, "**{}**")) for row in plain]
     return "\n".join(lines)
 
@@ -144,7 +144,7 @@ def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
         case "method":
             return row.shown_label
         case "budget":
-            return _budget(row)
+            return _budget(row) if row.run_id or row.budget or row.failure else ABSENT
         case "information":
             return row.information or "nothing"
         case "failures":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.study.document import Damaged, read_document
-from oodbench.study.record import COLUMNS, SCHEMA, StudyRecord
+from oodbench.study.record import COLUMNS, CONSTANT, NO_CONFIGURATION, SCHEMA, StudyRecord
 from oodbench.study.selectors import SELECTORS
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
     for name in ("part", "environment"):
         if not results[name].map(lambda value: isinstance(value, str)).all():
             return f"its column {name!r} has values that are no texts"
-    beyond = set(results["configuration"]) - set(range(len(record.configurations)))
+    constant = results["part"] == CONSTANT
+    if not (constant == (results["configuration"] == NO_CONFIGURATION)).all():
+        return f"its rows of the {CONSTANT} are not those without a configuration"
+    beyond = set(results.loc[~constant, "configuration"]) - set(range(len(record.configurations)))
     if beyond:
         return f"it has rows of configuration {min(beyond)}, which the study does not have"
     if record.choice is None:

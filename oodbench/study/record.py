@@ -17,7 +17,7 @@ from oodbench.settings.space import Fixed, Value
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 2
+SCHEMA = 3
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -35,6 +35,10 @@ COLUMNS = {
     "chosen": "b",
 }
 """Of result rows, and what they hold: whole numbers, texts, numbers, or true and false."""
+CONSTANT = "constant"
+"""The part of rows that say how a constant prediction, learned from the training rows, does in a test environment."""
+NO_CONFIGURATION = -1
+"""Of those rows."""
 
 Status = Literal["FINISHED", "FAILED"]
 Kept = Literal["loadable", "arrays", "nothing"]
@@ -101,6 +105,7 @@ class Assessment:
     environment: str
     rows: int  # that were looked at
     stability: float | None = None
+    exact: float | None = None  # the stability of an exact model on so many rows, with the first seed's predictions
     ods: float | None = None  # from the training rows; of test environments only
     worst: Description | None = None
     failure: str = ""  # why there are no values

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oodbench.engine.data import Environment
-from oodbench.engine.scoring import score_together
+from oodbench.engine.fitted import constant_model
+from oodbench.engine.scoring import score, score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
-from oodbench.study.record import Opening
+from oodbench.study.record import CONSTANT, NO_CONFIGURATION, Opening
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
@@ -26,7 +29,8 @@ def open_test(
     configurations: Iterable[int],
     before_selection: bool,
 ) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
-    """Result rows of the configurations on every test environment and on the training rows, per seed.
+    """Result rows of the configurations on every test environment and on the training rows, per seed, and those of the
+    constant on the test environments: what any model must beat.
 
     Rows drawn from the opened environments come along, by seed, so that nothing after this need open them again.
     The test data of one seed is let go before that of the next is made.
@@ -49,6 +53,7 @@ def open_test(
         for part, environments in (("train", study.data.train[seed]), ("test", test)):
             for environment in environments:
                 rows += _score_all(study, models, configurations, seed, part, environment)
+        rows += _score_constant(study, seed, test)
     opening = Opening(
         opened_at=datetime.now(UTC).replace(microsecond=0),
         configurations=tuple(configurations),
@@ -76,3 +81,16 @@ def _score_all(
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
         rows.append(where | {"rows": len(environment)} | scored)
     return rows
+
+
+def _score_constant(study: Study, seed: int, test: Sequence[Environment]) -> list[dict[str, Any]]:
+    dataset = study.dataset
+    train = study.data.train[seed]
+    y = np.concatenate([environment.y for environment in train])
+    constant = constant_model(y, dataset.task, dataset.classes, width=train[0].x.shape[1])
+    return [
+        {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
+        | {"rows": len(environment)}
+        | score(constant, environment, dataset.task, dataset.classes)
+        for environment in test
+    ]

@@ -188,3 +188,40 @@ def test_a_method_that_collapsed_onto_a_reference_is_marked() -> None:
     assert [row.label for row in board.rows if row.collapsed] == ["same"]
     assert "| same =‡ |" in render(board, "md")
     assert "\\ddagger" in render(board, "latex")
+
+
+def with_constant(study: ConcludedStudy, errors: list[float]) -> ConcludedStudy:
+    """As a study is recorded: with rows that say how the constant does."""
+    own = study.results
+    constant = record("", errors).results
+    assert own is not None
+    assert constant is not None
+    constant = constant.assign(part="constant", configuration=-1, chosen=False)
+    return changed(study, results=pd.concat([own, constant], ignore_index=True))
+
+
+def test_every_board_has_the_line_of_the_constant_though_nobody_asked() -> None:
+    errors = list(1.5 + NOISE)
+    studies = [record("a", list(1 + NOISE)), record("b", list(2 + NOISE)), record("same", errors)]
+    board = compile_leaderboard("data", [with_constant(study, errors) for study in studies])
+    assert board.constant is not None
+    assert board.constant.cells["mean_error"].value == pytest.approx(np.mean(errors))
+    assert [row.label for row in board.lines] == ["a", "constant", "same", "b"]
+    assert [row.label for row in board.rows if row.collapsed] == ["same"]
+    plain = compile_leaderboard("data", studies)
+    assert plain.constant is None
+    assert board.tiers == plain.tiers
+    for format in ("md", "latex", "csv"):
+        assert "constant" in render(board, format)
+        assert "constant" not in render(plain, format)
+    assert "| constant ‡ | – | 1." in render(board, "md")
+    assert json.loads(render(board, "json"))["constant"]["reference"] is True
+
+
+def test_a_study_of_the_constant_takes_the_place_of_its_line() -> None:
+    errors = list(1.5 + NOISE)
+    own = changed(record("constant", errors), ranked=False)
+    board = compile_leaderboard("data", [with_constant(study, errors) for study in (own, record("a", errors))])
+    assert board.constant is None
+    assert [row.label for row in board.lines] == ["a", "constant"]
+    assert board.rows[0].collapsed

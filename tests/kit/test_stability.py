@@ -15,7 +15,14 @@ from scipy.stats import norm
 
 from oodbench import Environment
 from oodbench.errors import InvalidSetting, TrainingFailed
-from oodbench.kit.stability import describe, distributional_stability, ood_stability, shares_from, worst_subpopulation
+from oodbench.kit.stability import (
+    describe,
+    distributional_stability,
+    exact_stability,
+    ood_stability,
+    shares_from,
+    worst_subpopulation,
+)
 
 
 class FirstColumn:
@@ -157,6 +164,30 @@ def test_the_search_mostly_finds_the_supremum() -> None:
             ratios.append(found / table_supremum(counts, alpha0))
     assert np.mean(ratios) > 0.97
     assert np.mean(np.array(ratios) > 0.99) > 0.8
+
+
+def test_an_exact_model_has_what_noise_alone_brings() -> None:
+    """Y is what the model predicts plus noise: both are the same but for the draw, and larger on fewer rows."""
+    values = []
+    for count in (100, 1_000, 10_000):
+        rng = np.random.default_rng(count)
+        x = rng.normal(size=(count, 1))
+        environment = Environment("exact", x, x[:, 0] + rng.normal(size=count))
+        exact = exact_stability(FirstColumn(), environment)
+        assert distributional_stability(FirstColumn(), environment) == pytest.approx(exact, rel=0.2)
+        values.append(exact)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(2.13, rel=0.08)  # the supremum over bands of Gaussian noise, and some search
+
+
+def test_a_mechanism_far_from_that_of_all_rows_is_found() -> None:
+    """A fifth of the rows is on another line, across: starts near the line of all rows alone do not find it."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 1))
+    y = np.where(rng.random(300) < 0.2, 2 - 2 * x[:, 0] + 0.02 * rng.normal(size=300), x[:, 0] + rng.normal(size=300))
+    environment = Environment("two lines", x, y)
+    worst = worst_subpopulation(FirstColumn(), environment, 0.1)
+    assert worst.divergence > exact_stability(FirstColumn(), environment, 0.1) + 0.5
 
 
 # Closed forms of the out-of-distribution stability

@@ -45,9 +45,8 @@ ZONES = st.sampled_from([UTC, timezone(timedelta(hours=-5))])
 TIMES = st.datetimes(datetime(1971, 1, 1), datetime(9998, 12, 31), timezones=ZONES)
 DIFFERENCES = st.lists(st.builds(Difference, TEXTS, TEXTS, NUMBERS, NUMBERS, NUMBERS), max_size=2)
 WORST = st.builds(Description, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, DIFFERENCES, DIFFERENCES)
-ASSESSMENTS = st.builds(
-    Assessment, COUNTS, TEXTS, TEXTS, COUNTS, st.none() | NUMBERS, st.none() | NUMBERS, st.none() | WORST, TEXTS
-)
+MAYBE = st.none() | NUMBERS
+ASSESSMENTS = st.builds(Assessment, COUNTS, TEXTS, TEXTS, COUNTS, MAYBE, MAYBE, MAYBE, st.none() | WORST, TEXTS)
 BUDGETS = st.builds(
     Granted, COUNTS, COUNTS, COUNTS, COUNTS, TEXTS, TEXTS, st.none() | st.floats(allow_nan=False, allow_infinity=False)
 )
