@@ -50,8 +50,8 @@ class Mechanisms:
         """
         from torch import stack
 
-        together = max(1, MOST_NUMBERS // (len(shares) * self.phi.shape[1]))
-        begun = [self._begin(starts, shares) for starts in self._starts().split(together)]
+        starts, together = self._starts(), max(1, MOST_NUMBERS // (len(shares) * self.phi.shape[1]))
+        begun = [self._begin(starts[at : at + together], shares) for at in range(0, len(starts), together)]
         best = stack([reached for _, reached in begun]).argmax(0)
         weights = stack([weights for weights, _ in begun])[best, range(len(shares))]
         weights = alternate(self.of_reference, self.losses, weights, shares, PASSES)
