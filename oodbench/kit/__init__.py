@@ -5,6 +5,7 @@ from oodbench.engine.coding import class_signs_array, signed_targets
 from oodbench.engine.fitted import linear_model
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
 from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, needs_of_groups, row_groups
+from oodbench.kit.boosting import BOOSTING_OPTIONS, BOOSTING_PRESETS, check_weights, fit_boosting, needs_of_weights
 from oodbench.kit.clustering import (
     check_clusters,
     cluster_mechanisms,
@@ -53,11 +54,8 @@ from oodbench.kit.mechanism import explore_mechanisms, worst_mechanism
 from oodbench.kit.pairs import draw_partners, mixed_losses
 from oodbench.kit.parts import (
     Part,
-    check_weights,
     fit_without_held_out,
     hold_out,
-    needs_of_weights,
-    sample_weights,
     stopping_parts,
 )
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
@@ -66,6 +64,8 @@ from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_
 from oodbench.kit.tangent import TangentBasis, TangentModel, tangent_features
 
 __all__ = [
+    "BOOSTING_OPTIONS",
+    "BOOSTING_PRESETS",
     "GROUPINGS",
     "MOST_TRIALS",
     "EstimatorModel",
@@ -94,6 +94,7 @@ __all__ = [
     "explore_mechanisms",
     "factor_slopes",
     "first_layer_gap",
+    "fit_boosting",
     "fit_by_seed",
     "fit_logistic",
     "fit_references",
@@ -126,7 +127,6 @@ __all__ = [
     "restrict_moments",
     "reverse_gradient",
     "row_groups",
-    "sample_weights",
     "scale_penalty",
     "sign_agreement",
     "signed_targets",
