@@ -16,9 +16,8 @@ from oodbench import Linear, Recipe
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
-from oodbench.kit import fit_references
+from oodbench.kit import fit_references, infer_environments
 from oodbench_datasets.selection_bias import SelectionBias
-from oodbench_methods.eiil import infer_environments
 from oodbench_methods.erm import ERM
 
 ADAM_STEPS = 10_000

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from statistics import median
 
 import grimp
 import pytest
+
+import oodbench_methods
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +28,11 @@ def test_no_import_cycle(graph: grimp.ImportGraph) -> None:
 def test_rooms_do_not_import_the_public_names(graph: grimp.ImportGraph) -> None:
     importers = graph.find_modules_that_directly_import("oodbench")
     assert not [module for module in importers if module.startswith("oodbench.")]
+
+
+def test_methods_are_short() -> None:
+    """What several of them need is in the kit."""
+    files = Path(oodbench_methods.__file__).parent.glob("[!_]*.py")
+    lengths = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    assert not {name: length for name, length in lengths.items() if length >= 60}
+    assert median(lengths.values()) < 35

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oodbench import FittedModel, Option, Predictor, Tensor, TorchModel, Trainer, TrainingRows, Trial, Value
-from oodbench.kit import fit_references
+from oodbench import Option, Predictor, Trainer, TrainingRows, Trial, Value
+from oodbench.kit import fit_references, infer_environments
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
-
-MOST_ROUNDS = 100
 
 
 class EIIL(IRM):
@@ -36,53 +31,7 @@ class EIIL(IRM):
         references = fit_references(ERM(), train, trials, trainer)
         single = trials[0].hparams["factors"] == "single"
         split = {
-            seed: replace(train[seed], environment=infer_environments(references[seed], train[seed], single))
-            for seed in references
+            seed: replace(train[seed], environment=infer_environments(reference, train[seed], single))
+            for seed, reference in references.items()
         }
         return super().fit_pack(split, trials, trainer)
-
-
-def infer_environments(reference: FittedModel, rows: TrainingRows, single: bool = False) -> NDArray[np.int64]:
-    """0 or 1 for each row: on which side it pulls the factors of the reference."""
-    import torch
-
-    layered = not isinstance(reference.model, TorchModel)
-    if layered and not (reference.classification or single):
-        return split_slopes(factor_slopes(reference, rows))
-    outputs = torch.from_numpy(reference.forward(rows.x)).unsqueeze(0)
-    y = torch.tensor(rows.y, dtype=torch.long if reference.classification else torch.float32).unsqueeze(0)
-    slopes = reference.recipe.row_slopes(outputs, y)[0]
-    return (slopes > 0).long().numpy()
-
-
-def factor_slopes(reference: FittedModel, rows: TrainingRows) -> NDArray[np.float64]:
-    """How each row's loss changes with a factor of each input of the last layer, at factors 1: [row, input]."""
-    import torch
-
-    model, features = reference.model, rows.x.shape[1]
-    pieces = model.pieces(torch.tensor(reference.parameters).unsqueeze(0), features, 1)
-    columns = model.columns(torch.tensor(rows.x.T, dtype=torch.float32).unsqueeze(0))
-    inputs: Tensor = model.represent(pieces, columns)[0]  # [input, row]
-    parts = inputs * pieces[-1][0, : len(inputs)].unsqueeze(1)  # of the output, without a later layer's bias
-    residuals = reference.predict(rows.x) - rows.y
-    slopes: NDArray[np.float64] = 2 * residuals[:, None] * parts.T.double().numpy()
-    return slopes
-
-
-def split_slopes(slopes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The two parts of slopes [row, k] whose sums are largest in square: a plane through 0 divides the best ones.
-
-    Alternates between the plane and the sums of its sides, from several planes; what is best is kept.
-    """
-    starts = [np.ones(slopes.shape[1]), *np.linalg.eigh(slopes.T @ slopes)[1].T]
-    splits = [_settle(slopes, slopes @ start > 0) for start in starts]
-    size = [sum(np.square(slopes[side].sum(0)).sum() for side in (split, ~split)) for split in splits]
-    return splits[int(np.argmax(size))].astype(np.int64)
-
-
-def _settle(slopes: NDArray[np.float64], side: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    for _ in range(MOST_ROUNDS):
-        before, side = side, slopes @ (slopes[side].sum(0) - slopes[~side].sum(0)) > 0
-        if np.array_equal(before, side):
-            break
-    return side

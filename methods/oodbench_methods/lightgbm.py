@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from oodbench import LogInteger, LogUniform, Method, Option, Predictor, TrainingRows, Uniform, Value
-from oodbench.kit import EstimatorModel, LightGBMTrees, check_weights, needs_of_weights, require, stopping_parts
+from oodbench import LogInteger, LogUniform, Method, Predictor, Preset, TrainingRows, Uniform, Value, kit
 
 ROUNDS, PATIENCE = 1000, 20  # at most so many trees; so many without a better loss end the training
 
@@ -15,7 +15,8 @@ ROUNDS, PATIENCE = 1000, 20  # at most so many trees; so many without a better l
 class LightGBM(Method):
     """Gradient boosting with trees grown leaf by leaf (Ke et al. 2017), by the library of that name.
 
-    It stops early on a tenth of the training rows. `weights` makes the classes or the environments count alike.
+    It stops early on a tenth of the training rows. `weights` makes environments, classes or both count alike, or trains
+    twice, the second time with the errors of the first upweighted (JTT).
     """
 
     space = {
@@ -26,32 +27,32 @@ class LightGBM(Method):
         "subsample": Uniform(0.7, 1.0, default=1.0),
         "reg_alpha": Uniform(1e-4, 1.0, default=1e-4),
         "reg_lambda": Uniform(1e-4, 2.0, default=1e-4),
-        "weights": Option("none", "class", "environment"),
+        **kit.BOOSTING_OPTIONS,
     }
+    presets = {name: Preset(**preset) for name, preset in kit.BOOSTING_PRESETS.items()}
     trials_per_task = 4
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
-        return needs_of_weights(hparams)
+        return kit.needs_of_weights(hparams)
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
-        require("lightgbm")
-        check_weights(train, hparams)
+        kit.require("lightgbm")
+        kit.check_weights(train, hparams)
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
         import lightgbm
 
-        grown, stopping = stopping_parts(train, hparams, seed)
         classes = len(np.unique(train.y)) if train.task == "classification" else 0
         objective = {0: "regression", 2: "binary"}.get(classes, "multiclass")
-        own = {name: value for name, value in hparams.items() if name != "weights"}
         fixed = {"objective": objective, "num_class": classes if classes > 2 else 1, "bagging_freq": 1}
         quiet = {"seed": seed % 2**31, "deterministic": True, "num_threads": 1, "verbosity": -1}
-        rows = lightgbm.Dataset(grown.x, grown.y, weight=grown.weights)
-        booster = lightgbm.train(
-            {**own, **fixed, **quiet},
-            rows,
-            ROUNDS,
-            valid_sets=[lightgbm.Dataset(stopping.x, stopping.y, weight=stopping.weights, reference=rows)],
-            callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
-        )
-        return EstimatorModel.wrap(LightGBMTrees(booster.model_to_string(), classes > 0), "lightgbm", train)
+
+        def grow(rows: kit.Part, stopping: kit.Part, own: dict[str, Any]) -> kit.LightGBMTrees:
+            fitted = lightgbm.Dataset(rows.x, rows.y, weight=rows.weights)
+            held_out = lightgbm.Dataset(stopping.x, stopping.y, weight=stopping.weights, reference=fitted)
+            stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+            settings = {**own, **fixed, **quiet}
+            booster = lightgbm.train(settings, fitted, ROUNDS, valid_sets=[held_out], callbacks=[stop])
+            return kit.LightGBMTrees(booster.model_to_string(), classes > 0)
+
+        return kit.fit_boosting(grow, "lightgbm", train, hparams, seed)

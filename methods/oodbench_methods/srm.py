@@ -3,36 +3,11 @@ learning a representation on which it does not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from oodbench import Hparams, Integer, LogUniform, LossMethod, Mlp, Option, Preset, Rows, Tensor
-from oodbench.kit import worst_mechanism
+from oodbench.kit import explore_mechanisms, first_layer_gap, gap_along_gradient
 
-
-def released(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
-    """Both risks, and the gap between their gradients by the first layer's weights, its biases left out."""
-    everyone, features = 1 / worst.shape[-1], rows.shared_x.shape[1]
-    gap = rows.first_layer_gradient(everyone - worst)[:, :, :features]
-    return rows.risk((everyone + worst) / 2) + penalty * gap.square().mean((1, 2))
-
-
-def printed(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
-    """R + lambda <grad(R - R_Q), grad R_Q>, as the paper prints it."""
-    everyone, part = rows.risk(), rows.risk(worst)
-    gap = rows.gradient(everyone - part)
-    return everyone + penalty * (gap * rows.gradient(part)).sum(-1)
-
-
-def flipped(rows: Rows, worst: Tensor, penalty: Tensor) -> Tensor:
-    """The printed equation with the sign of the penalty flipped."""
-    return printed(rows, worst, -penalty)
-
-
-OBJECTIVES: dict[str, Callable[[Rows, Tensor, Tensor], Tensor]] = {
-    "released": released,
-    "printed": printed,
-    "flipped": flipped,
-}
+OBJECTIVES = ("released", "printed", "flipped")
+ONCE_HALFWAY = {"explore_from": 1000, "explore_every": 100_000}  # through the 2,000 steps of the authors' code
 
 
 class SRM(LossMethod):
@@ -60,13 +35,7 @@ class SRM(LossMethod):
     presets = {
         "released": Preset(
             "the authors' code: MLP 20-10 with small first weights, slow gradient descent, one exploration halfway",
-            fix={
-                "learning_rate": 1e-3,
-                "weight_decay": 0.0,
-                "penalty": 0.1,
-                "explore_from": 1000,
-                "explore_every": 100_000,
-            },
+            fix={"learning_rate": 1e-3, "weight_decay": 0.0, "penalty": 0.1, **ONCE_HALFWAY},
             model=Mlp(width=(20, 10), init=0.02),
             recipe={"steps": 2000, "optimizer": "sgd", "loss": "squared", "batch": 0},
         )
@@ -77,19 +46,13 @@ class SRM(LossMethod):
         return bool(since >= 0 and since % hp.explore_every == 0)
 
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
-        if rows.is_explored and not rows.learns_representation:
-            return rows.explored  # a linear model's representation is x itself, and stays
-        return worst_mechanism(
-            rows.representation,
-            rows.y,
-            rows.classes,
-            hp.alpha0,
-            rows.recipe.loss,
-            hp.explore_passes,
-            scaled=hp.noise == "scales" and rows.is_regression,
-        )
+        return explore_mechanisms(rows, hp.alpha0, hp.explore_passes, scaled=hp.noise == "scales")
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         if not rows.is_explored:
             return rows.risk()
-        return OBJECTIVES[hp.objective](rows, rows.explored, hp.penalty)
+        worst = rows.explored  # [trial, row]
+        if hp.objective == "released":  # (R + R_Q) / 2 + penalty |grad R - grad R_Q|^2
+            return rows.risk((1 / worst.shape[-1] + worst) / 2) + hp.penalty * first_layer_gap(rows, worst)
+        sign = 1 if hp.objective == "printed" else -1  # R + penalty <grad(R - R_Q), grad R_Q>
+        return rows.risk() + sign * hp.penalty * gap_along_gradient(rows, worst)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from oodbench import LogInteger, LogUniform, Method, Option, Predictor, TrainingRows, Uniform, Value
-from oodbench.kit import EstimatorModel, check_weights, needs_of_weights, require, stopping_parts
+from oodbench import LogInteger, LogUniform, Method, Predictor, Preset, TrainingRows, Uniform, Value, kit
 
 ROUNDS, PATIENCE = 1000, 20  # at most so many trees; so many without a better loss end the training
 
@@ -13,7 +13,8 @@ ROUNDS, PATIENCE = 1000, 20  # at most so many trees; so many without a better l
 class XGBoost(Method):
     """Gradient boosting with regularized trees (Chen & Guestrin 2016), by the library of that name.
 
-    It stops early on a tenth of the training rows. `weights` makes the classes or the environments count alike.
+    It stops early on a tenth of the training rows. `weights` makes environments, classes or both count alike, or trains
+    twice, the second time with the errors of the first upweighted (JTT).
     """
 
     space = {
@@ -24,30 +25,31 @@ class XGBoost(Method):
         "colsample_bytree": Uniform(0.6, 1.0, default=1.0),
         "reg_alpha": Uniform(1e-4, 5.0, default=1e-4),
         "reg_lambda": Uniform(1e-4, 5.0, default=1.0),
-        "weights": Option("none", "class", "environment"),
+        **kit.BOOSTING_OPTIONS,
     }
+    presets = {name: Preset(**preset) for name, preset in kit.BOOSTING_PRESETS.items()}
     trials_per_task = 4
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
-        return needs_of_weights(hparams)
+        return kit.needs_of_weights(hparams)
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
-        require("xgboost")
-        check_weights(train, hparams)
+        kit.require("xgboost")
+        kit.check_weights(train, hparams)
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
         from xgboost import XGBClassifier, XGBRegressor
 
-        grown, stopping = stopping_parts(train, hparams, seed)
-        own = {name: value for name, value in hparams.items() if name != "weights"}
-        estimator = (XGBClassifier if train.task == "classification" else XGBRegressor)(
-            n_estimators=ROUNDS, early_stopping_rounds=PATIENCE, random_state=seed, n_jobs=1, **own
-        )
-        estimator.fit(
-            *(grown.x, grown.y),
-            sample_weight=grown.weights,
-            eval_set=[(stopping.x, stopping.y)],
-            sample_weight_eval_set=None if stopping.weights is None else [stopping.weights],
-            verbose=False,
-        )
-        return EstimatorModel.wrap(estimator, "xgboost", train)
+        kind = XGBClassifier if train.task == "classification" else XGBRegressor
+
+        def grow(rows: kit.Part, stopping: kit.Part, own: dict[str, Any]) -> Any:
+            estimator = kind(n_estimators=ROUNDS, early_stopping_rounds=PATIENCE, random_state=seed, n_jobs=1, **own)
+            return estimator.fit(
+                *(rows.x, rows.y),
+                sample_weight=rows.weights,
+                eval_set=[(stopping.x, stopping.y)],
+                sample_weight_eval_set=None if stopping.weights is None else [stopping.weights],
+                verbose=False,
+            )
+
+        return kit.fit_boosting(grow, "xgboost", train, hparams, seed)

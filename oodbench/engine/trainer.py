@@ -103,7 +103,7 @@ class Training:
         outputs = setup.recipe.outputs(self.data.classification, first.classes)
         units = setup.model.units(outputs)[-2] if setup.model.learns_representation else outputs
         shape = Shape(self.data.features, units, outputs, self.data.environments, self.data.rows)
-        self.hp = _stack_hparams(method, trials, device)
+        self.hp = stack_hparams(method.search_space(), trials, device)
         networks = Networks(method.networks(shape, self.hp))
         if method.gate_noise and not isinstance(setup.model, Layered):
             raise TrainingFailed(f"{self.name} has gates before the first layer: use the model linear or mlp.")
@@ -191,11 +191,12 @@ def keep_freed_memory() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
-def _stack_hparams(method: Objective, trials: Sequence[Trial], device: Any) -> Hparams:
+def stack_hparams(space: Space, trials: Sequence[Trial], device: Any = "cpu") -> Hparams:
+    """The hyper-parameters of the trials, each [trial]; what they share is a plain value."""
     import torch
 
     stacked: dict[str, Any] = {}
-    for name, dimension in method.search_space().items():
+    for name, dimension in space.items():
         values = [trial.hparams[name] for trial in trials]
         stacked[name] = values[0] if dimension.shared else torch.tensor(values, dtype=torch.float32, device=device)
     return Hparams(stacked)

@@ -1,17 +1,27 @@
-"""What methods are made of: sub-populations, mechanisms, clusters, gradients, pairs of rows, stages. Importing it does
-not import torch."""
+"""What methods are made of: sub-populations, mechanisms, clusters, inferred environments, tangent features, gradients,
+pairs of rows, stages. Importing it does not import torch."""
 
 from oodbench.engine.coding import class_signs_array, signed_targets
 from oodbench.engine.fitted import constant_model, linear_model
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
 from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, needs_of_groups, row_groups
+from oodbench.kit.boosting import BOOSTING_OPTIONS, BOOSTING_PRESETS, check_weights, fit_boosting, needs_of_weights
 from oodbench.kit.clustering import (
     check_clusters,
     cluster_mechanisms,
+    cluster_moments,
     moments,
+    random_labels,
     restrict_moments,
     solve,
+    stacked_targets,
     sub_populations,
+)
+from oodbench.kit.common_mechanism import (
+    invariant_by_gradient,
+    invariant_by_scale,
+    leading_projection,
+    span_projection,
 )
 from oodbench.kit.environments import (
     annealed,
@@ -28,31 +38,41 @@ from oodbench.kit.environments import (
     variances,
 )
 from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, one_thread, require
-from oodbench.kit.gradients import last_layer_variances, masked_mean, reverse_gradient, sign_agreement
+from oodbench.kit.gradients import (
+    first_layer_gap,
+    gap_along_gradient,
+    last_layer_variances,
+    masked_mean,
+    reverse_gradient,
+    sign_agreement,
+)
+from oodbench.kit.inference import factor_slopes, infer_environments, split_slopes
 from oodbench.kit.invariance import check_subsets, invariant_columns, least_squares
 from oodbench.kit.linear import fit_logistic, fit_ridge
 from oodbench.kit.marginal import net_flow, smoothing_flows
-from oodbench.kit.mechanism import worst_mechanism
+from oodbench.kit.mechanism import explore_mechanisms, worst_mechanism
 from oodbench.kit.pairs import draw_partners, mixed_losses
 from oodbench.kit.parts import (
     Part,
-    check_weights,
     fit_without_held_out,
     hold_out,
-    needs_of_weights,
-    sample_weights,
     stopping_parts,
 )
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
-from oodbench.kit.stages import fit_references
+from oodbench.kit.stages import fit_by_seed, fit_references
 from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
+from oodbench.kit.tangent import TangentBasis, TangentModel, tangent_features
 
 __all__ = [
+    "BOOSTING_OPTIONS",
+    "BOOSTING_PRESETS",
     "GROUPINGS",
     "MOST_TRIALS",
     "EstimatorModel",
     "LightGBMTrees",
     "Part",
+    "TangentBasis",
+    "TangentModel",
     "annealed",
     "balanced_draw",
     "balanced_weights",
@@ -66,20 +86,31 @@ __all__ = [
     "class_numbers",
     "class_signs_array",
     "cluster_mechanisms",
+    "cluster_moments",
     "constant_model",
     "covariances",
     "decorrelating_weights",
     "draw_partners",
     "equal_shares",
+    "explore_mechanisms",
+    "factor_slopes",
+    "first_layer_gap",
+    "fit_boosting",
+    "fit_by_seed",
     "fit_logistic",
     "fit_references",
     "fit_ridge",
     "fit_without_held_out",
+    "gap_along_gradient",
     "gaussian_kernel",
     "hold_out",
     "independence_weights",
+    "infer_environments",
+    "invariant_by_gradient",
+    "invariant_by_scale",
     "invariant_columns",
     "last_layer_variances",
+    "leading_projection",
     "least_squares",
     "linear_model",
     "masked_mean",
@@ -92,19 +123,23 @@ __all__ = [
     "needs_of_weights",
     "net_flow",
     "one_thread",
+    "random_labels",
     "require",
     "restrict_moments",
     "reverse_gradient",
     "row_groups",
-    "sample_weights",
     "scale_penalty",
     "sign_agreement",
     "signed_targets",
     "smoothing_flows",
     "solve",
+    "span_projection",
+    "split_slopes",
     "squared_means",
+    "stacked_targets",
     "stopping_parts",
     "sub_populations",
+    "tangent_features",
     "training_entropy",
     "variances",
     "without_largest",

@@ -5,15 +5,17 @@ Everything is for the trials of a pack at once. A mechanism is a least squares o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from oodbench.engine.coding import signed_targets
 from oodbench.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from oodbench.engine.data import TrainingRows
+    from oodbench.engine.trial import Trial
     from oodbench.settings.space import Value
 
 RIDGE = 1e-9  # relative to the mean square of the features
@@ -27,6 +29,21 @@ def check_clusters(hparams: Mapping[str, Value], train: TrainingRows) -> None:
         raise InvalidSetting(
             f"clusters={clusters} is more than the {len(train)} training rows.\nChoose fewer clusters."
         )
+
+
+def stacked_targets(rows: TrainingRows, trials: int) -> Tensor:
+    """What a least squares fits, the same for so many trials: values, or classes as -1 and +1. [trial, output, row]"""
+    from torch import tensor
+
+    return signed_targets(tensor(rows.y).unsqueeze(0), rows.classes).expand(trials, -1, -1)
+
+
+def random_labels(trials: Sequence[Trial], rows: int, clusters: int) -> Tensor:
+    """A random cluster for every row, to start from: [trial, row]."""
+    from torch import Generator, randint, stack
+
+    drawn = [randint(clusters, (rows,), generator=Generator().manual_seed(trial.entropy)) for trial in trials]
+    return stack(drawn)
 
 
 def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor) -> Tensor:
@@ -79,6 +96,13 @@ def moments(features: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor,
             grams[trial, part] = (gram + gram.T) / 2  # rounding must not make it indefinite
             crosses[trial, part] = targets[trial] @ weighted.T
     return grams, crosses
+
+
+def cluster_moments(
+    features: Tensor, targets: Tensor, labels: Tensor, clusters: int, usable: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The moments of each cluster, of what is usable of the features; arguments as for `cluster_mechanisms`."""
+    return restrict_moments(*moments(features, targets, sub_populations(labels, clusters)), usable)
 
 
 def restrict_moments(grams: Tensor, crosses: Tensor, usable: Tensor) -> tuple[Tensor, Tensor]:

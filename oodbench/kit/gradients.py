@@ -1,4 +1,4 @@
-"""Gradients that are reversed, masked, or known row by row."""
+"""Gradients that are reversed, masked, compared, or known row by row."""
 
 from __future__ import annotations
 
@@ -44,3 +44,18 @@ def last_layer_variances(rows: Rows, weights: Tensor) -> Tensor:
         return (weighted.flatten(1, 2) @ seen.mT).view(*weights.shape[:2], -1)
 
     return mean(slopes.square(), seen.square()) - mean(slopes, seen).square()
+
+
+def first_layer_gap(rows: Rows, weights: Tensor) -> Tensor:
+    """The mean squared gap [trial] between the gradients of all rows' risk and of a sub-population's [trial, row].
+
+    The gradients are by the first layer's weights, its biases left out.
+    """
+    gap = rows.first_layer_gradient(1 / weights.shape[-1] - weights)[:, :, : rows.shared_x.shape[1]]
+    return gap.square().mean((1, 2))
+
+
+def gap_along_gradient(rows: Rows, weights: Tensor) -> Tensor:
+    """<grad(R - R_Q), grad R_Q> [trial]: R is all rows' risk, R_Q that of a sub-population Q [trial, row]."""
+    part = rows.risk(weights)
+    return (rows.gradient(rows.risk() - part) * rows.gradient(part)).sum(-1)

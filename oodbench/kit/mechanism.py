@@ -14,6 +14,8 @@ from oodbench.kit.subpopulation import worst_share
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from oodbench.engine.rows import Rows
+
 RIDGE = 1e-6  # relative to the mean square of the representation: units that are off everywhere stay at zero
 ITERATIONS = 30
 
@@ -42,6 +44,18 @@ def worst_mechanism(
 
     of_all = fit(representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1]))
     return alternate(of_all, fit, worst_share(of_all, share), share, passes).float()
+
+
+def explore_mechanisms(rows: Rows, alpha0: Tensor, passes: int, scaled: bool = False) -> Tensor:
+    """`worst_mechanism` in what the last layer sees, for `LossMethod.explore`: [trial, row].
+
+    `scaled` is for regression; it changes nothing for classes. Of a linear model, what was found first stays: its
+    representation is x itself.
+    """
+    if rows.is_explored and not rows.learns_representation:
+        return rows.explored
+    scaled = scaled and rows.is_regression
+    return worst_mechanism(rows.representation, rows.y, rows.classes, alpha0, rows.recipe.loss, passes, scaled)
 
 
 def alternate(of_all: Tensor, fit: Callable[[Tensor], Tensor], weights: Tensor, share: Tensor, passes: int) -> Tensor:

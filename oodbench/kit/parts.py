@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting
-from oodbench.kit.balance import balanced_weights, row_groups
+from oodbench.kit.balance import row_groups
 from oodbench.kit.estimators import class_numbers
 
 if TYPE_CHECKING:
@@ -44,24 +44,6 @@ def fit_without_held_out(
     yield from zip(trials, held, trainer.fit(method, rest, trials), strict=True)
 
 
-def sample_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> NDArray[np.float64] | None:
-    """What `weights` = none, class or environment asks for, times the weights of the rows themselves. [row]"""
-    by = {"class": train.y, "environment": train.environment}.get(str(hparams["weights"]))
-    if by is None:
-        return train.weights
-    return balanced_weights(by) if train.weights is None else balanced_weights(by) * train.weights
-
-
-def check_weights(train: TrainingRows, hparams: Mapping[str, Any]) -> None:
-    if hparams["weights"] == "class" and train.task != "classification":
-        raise InvalidSetting("weights=class is for classification.\nUse weights=environment or none.")
-
-
-def needs_of_weights(hparams: Mapping[str, Any]) -> frozenset[str]:
-    """What a method with the option `weights` needs to be told."""
-    return frozenset({"environments"}) if hparams["weights"] == "environment" else frozenset()
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
     """Some of the training rows, as libraries take them: classes are numbered without gaps."""
@@ -71,10 +53,10 @@ class Part:
     weights: NDArray[np.float64] | None  # [row]
 
 
-def stopping_parts(train: TrainingRows, hparams: Mapping[str, Any], entropy: int) -> tuple[Part, Part]:
-    """Rows to fit, and a tenth of the training rows that says when to stop; weighted as `weights` asks."""
+def stopping_parts(train: TrainingRows, weights: NDArray[np.float64] | None, entropy: int) -> tuple[Part, Part]:
+    """Rows to fit, and a tenth of the training rows that says when to stop, with their weights [row]."""
     held = hold_out(train, STOPPING_SHARE, entropy)
-    weights, y = sample_weights(train, hparams), class_numbers(train)
+    y = class_numbers(train)
 
     def part(rows: NDArray[np.bool_]) -> Part:
         return Part(train.x[rows], y[rows], None if weights is None else weights[rows])

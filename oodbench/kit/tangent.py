@@ -15,9 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.engine.coding import class_signs_array
+from oodbench.engine.trial import training_entropy
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from oodbench.engine.data import TrainingRows
+
+
+def tangent_features(
+    rows: TrainingRows, seed: int, width: int, rank: int, most_rows: int, megabytes: int
+) -> tuple[TangentBasis, Tensor]:
+    """A seed's random network and its leading directions, and the rows projected onto them [1, direction, row].
+
+    The network depends on the seed alone, so that it serves all configurations. Arguments as for `TangentBasis`.
+    """
+    import torch
+
+    x = torch.tensor(rows.x, dtype=torch.float32)
+    basis = TangentBasis.fit(x, width, rank, most_rows, training_entropy("tangent", 0, seed))
+    return basis, basis.project(x, megabytes).unsqueeze(0)
 
 
 @dataclass(frozen=True, eq=False)

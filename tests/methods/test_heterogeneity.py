@@ -15,10 +15,11 @@ from oodbench.engine.data import Task
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import InvalidSetting
+from oodbench.kit import invariant_by_gradient, invariant_by_scale
 from oodbench.kit.clustering import moments, sub_populations
 from oodbench_methods.erm import ERM
 from oodbench_methods.hrm import HRM
-from oodbench_methods.kerhrm import KerHRM, invariant_by_gradient, invariant_by_scale
+from oodbench_methods.kerhrm import KerHRM
 
 LINEAR = Setup(Linear(intercept=False), Recipe(steps=1000))
 SMALL = Setup(Mlp(width=(8,)), Recipe(steps=60))

@@ -13,8 +13,8 @@ from oodbench import Hparams, Linear, LossMethod, Mlp, Recipe, Rows, TrainingRow
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
-from oodbench.kit import fit_references
-from oodbench_methods.eiil import EIIL, factor_slopes, infer_environments
+from oodbench.kit import factor_slopes, fit_references, infer_environments
+from oodbench_methods.eiil import EIIL
 from oodbench_methods.erm import ERM
 from oodbench_methods.irm import IRM
 from oodbench_methods.srm import OBJECTIVES, SRM

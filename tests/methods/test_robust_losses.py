@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import brentq, minimize
 
 from formulas import Array, cross_entropies, fitted, random_rows, slope
 from oodbench import Linear, LossMethod, Method, Mlp, Recipe, Setup, TrainingRows, check_method
@@ -22,7 +22,7 @@ from oodbench_methods.erm import ERM
 from oodbench_methods.kl_dro import KlDro
 from oodbench_methods.marginal_dro import MarginalDro
 from oodbench_methods.wasserstein_dro import WassersteinDro
-from step import step_of
+from step import Step, step_of
 
 METHODS = [Chi2Dro, KlDro, CvarDoro, Chi2Doro, MarginalDro, WassersteinDro]
 
@@ -32,55 +32,104 @@ def test_conforms(method: type[Method]) -> None:
     check_method(method)
 
 
-def chi2(losses: Array, alpha: float) -> float:
+# The duals, each as its value and its derivative by every loss. By the envelope theorem the latter is that of the dual
+# at the eta or lambda that solves it.
+Dual = tuple[float, Array]
+
+
+def chi2(losses: Array, alpha: float) -> Dual:
+    """min over eta of C sqrt(mean (l - eta)+^2) + eta, C = sqrt(1 + (1 / alpha - 1)^2)."""
     scale = np.sqrt(1 + (1 / alpha - 1) ** 2)
-    dual = lambda eta: scale * np.sqrt(np.mean(np.maximum(losses - eta, 0) ** 2)) + eta  # noqa: E731
-    spread = losses.max() - losses.min()
-    return lowest(dual, losses.min() - 10 * spread, losses.max())
+    top, spread = losses.max(), losses.max() - losses.min()
+    if scale**2 >= len(losses):  # its slope is below 0 up to the largest loss
+        return top, (losses == top).astype(float)
+
+    def slope_at(eta: float) -> float:
+        excess = np.maximum(losses - eta, 0)
+        return float(1 - scale * excess.mean() / np.sqrt(np.mean(excess**2)))
+
+    eta = root(slope_at, losses.min() - 10 * spread, top - 1e-9 * spread)
+    excess = np.maximum(losses - eta, 0)
+    norm = np.sqrt(np.mean(excess**2))
+    return scale * norm + eta, scale * excess / len(losses) / norm
 
 
-def kl(losses: Array, radius: float) -> float:
-    top = losses.max()
-    dual = lambda log: np.exp(log) * (np.log(np.mean(np.exp((losses - top) / np.exp(log)))) + radius) + top  # noqa: E731
-    return lowest(dual, -10, 10)
+def kl(losses: Array, radius: float) -> Dual:
+    """min over lambda of lambda log mean exp(l / lambda) + lambda radius."""
+    below = losses - losses.max()
+
+    def slope_at(log: float) -> float:
+        parts = np.exp(below / np.exp(log))
+        return float(np.log(parts.mean()) + radius - (below * parts).sum() / parts.sum() / np.exp(log))
+
+    scale = np.exp(root(slope_at, np.log(np.ptp(losses)) - 6, np.log(np.ptp(losses)) + 6))
+    parts = np.exp(below / scale)
+    return scale * (np.log(parts.mean()) + radius) + losses.max(), parts / parts.sum()
 
 
-def cvar(losses: Array, alpha: float) -> float:
-    dual = lambda eta: np.mean(np.maximum(losses - eta, 0)) / alpha + eta  # noqa: E731
-    return float(min(dual(eta) for eta in losses))
+def cvar(losses: Array, alpha: float) -> Dual:
+    """min over eta of mean (l - eta)+ / alpha + eta: one of the losses."""
+    duals = [np.mean(np.maximum(losses - eta, 0)) / alpha + eta for eta in losses]
+    eta = losses[np.argmin(duals)]
+    weights = (losses > eta) / (alpha * len(losses))
+    return min(duals), weights + (losses == eta) * (1 - weights.sum())
 
 
 def trimmed(losses: Array, outliers: float) -> Array:
-    return np.sort(losses)[: len(losses) - int(outliers * len(losses))]
+    return np.sort(losses)[: kept(len(losses), outliers)]
 
 
-def lowest(function: Callable[[float], float], low: float, high: float) -> float:
-    """The minimum of a convex function."""
-    found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 2000})
-    return float(found.fun)
+def kept(rows: int, outliers: float) -> int:
+    return rows - int(outliers * rows * (1 + 1e-6))
 
 
-OBJECTIVES: dict[type[LossMethod], tuple[dict[str, float], Callable[[Array], float]]] = {
-    Chi2Dro: ({"alpha0": 0.2}, lambda losses: chi2(losses, 0.2)),
-    KlDro: ({"radius": 0.1}, lambda losses: kl(losses, 0.1)),
-    CvarDoro: ({"alpha0": 0.5, "outliers": 0.2}, lambda losses: cvar(trimmed(losses, 0.2), 0.5)),
-    Chi2Doro: ({"alpha0": 0.5, "outliers": 0.2}, lambda losses: chi2(trimmed(losses, 0.2), 0.5)),
+def without_outliers(dual: Callable[[Array, float], Dual]) -> Callable[[Array, float, float], Dual]:
+    def of_rest(losses: Array, alpha: float, outliers: float) -> Dual:
+        rest = np.argsort(losses)[: kept(len(losses), outliers)]
+        weights = np.zeros(len(losses))
+        value, weights[rest] = dual(losses[rest], alpha)
+        return value, weights
+
+    return of_rest
+
+
+def root(slope_at: Callable[[float], float], low: float, high: float) -> float:
+    return float(brentq(slope_at, low, high, xtol=1e-14, rtol=1e-14))
+
+
+def floats(low: float, high: float) -> st.SearchStrategy[float]:
+    """Numbers that single precision holds exactly, as the engine takes them."""
+    return st.floats(float(np.float32(low)), float(np.float32(high)), width=32)
+
+
+OBJECTIVES: dict[type[LossMethod], tuple[dict[str, st.SearchStrategy[float]], Callable[..., Dual]]] = {
+    Chi2Dro: ({"alpha0": floats(0.02, 0.5)}, chi2),
+    KlDro: ({"radius": floats(1e-3, 1.0)}, kl),
+    CvarDoro: ({"alpha0": floats(0.1, 0.5), "outliers": floats(0.01, 0.5)}, without_outliers(cvar)),
+    Chi2Doro: ({"alpha0": floats(0.02, 0.5), "outliers": floats(0.01, 0.5)}, without_outliers(chi2)),
 }
 
 
+def assert_loss_and_gradient(step: Step, loss: float, gradient: Array) -> None:
+    assert step.loss().item() == pytest.approx(loss, rel=1e-5)
+    largest = np.abs(gradient).max()
+    np.testing.assert_allclose(step.direction()[0].numpy(), gradient, rtol=1e-5, atol=1e-5 * largest)
+
+
 @pytest.mark.parametrize("method", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(4))
-def test_loss_and_gradient_are_those_of_the_dual(method: type[LossMethod], seed: int) -> None:
-    rows = random_rows(seed, size=25, labelled=False)
+@given(data=st.data(), seed=st.integers(0, 10**6), size=st.integers(20, 60))
+@settings(deadline=None, max_examples=25)
+def test_loss_and_gradient_are_those_of_the_dual(
+    method: type[LossMethod], data: st.DataObject, seed: int, size: int
+) -> None:
+    space, objective = OBJECTIVES[method]
+    hparams = {name: data.draw(values, name) for name, values in space.items()}
+    rows = random_rows(seed, size=size, labelled=False)
     w = np.random.default_rng(seed).normal(size=3)
-    hparams, objective = OBJECTIVES[method]
+    residuals = rows.x @ w - rows.y
+    loss, by_losses = objective(residuals**2, *hparams.values())
     step = step_of(method(), rows, hparams, parameters=[w])
-
-    def plainly(w: Array) -> float:
-        return objective((rows.x @ w - rows.y) ** 2)
-
-    assert np.isclose(step.loss().item(), plainly(w), rtol=1e-5)
-    np.testing.assert_allclose(step.direction()[0].numpy(), slope(plainly, w, 1e-5), rtol=1e-3, atol=1e-4)
+    assert_loss_and_gradient(step, loss, rows.x.T @ (2 * residuals * by_losses))
 
 
 @given(st.lists(st.floats(0, 50, width=32), min_size=4, max_size=30), st.floats(0.05, 0.9), st.floats(0.0, 0.5))
@@ -90,9 +139,9 @@ def test_doro_leaves_out_the_largest_losses_first(losses: list[float], alpha: fl
     rows = TrainingRows(np.ones((len(values), 1)), np.sqrt(values), "regression", 2)
     step = step_of(CvarDoro(), rows, {"alpha0": alpha, "outliers": outliers}, parameters=[[0.0]])
     exact = step.rows.losses[0].detach().numpy()
-    kept = len(trimmed(exact, outliers * (1 + 1e-6)))
-    share = max(float(np.float32(alpha)), 1 / kept)
-    assert np.isclose(step.loss().item(), cvar(np.sort(exact)[:kept], share), rtol=1e-5, atol=1e-5)
+    rest = trimmed(exact, outliers)
+    share = max(float(np.float32(alpha)), 1 / len(rest))
+    assert np.isclose(step.loss().item(), cvar(rest, share)[0], rtol=1e-5, atol=1e-5)
 
 
 def test_doros_arguments_are_not_swapped() -> None:
@@ -102,8 +151,8 @@ def test_doros_arguments_are_not_swapped() -> None:
     assert np.isclose(loss, np.mean([5, 6, 7, 8]))
     losses = np.arange(1.0, 11.0)
     loss = step_of(Chi2Doro(), rows, {"alpha0": 0.5, "outliers": 0.2}, parameters=[[0.0]]).loss().item()
-    assert np.isclose(loss, chi2(losses[:8], 0.5), rtol=1e-5)
-    assert not np.isclose(loss, chi2(losses[:5], 0.2), rtol=1e-2)
+    assert np.isclose(loss, chi2(losses[:8], 0.5)[0], rtol=1e-5)
+    assert not np.isclose(loss, chi2(losses[:5], 0.2)[0], rtol=1e-2)
 
 
 def test_a_whole_number_of_outliers_is_dropped_whole() -> None:
@@ -173,24 +222,21 @@ def test_flows_reach_the_worst_weights_that_vary_slowly() -> None:
     assert many < -best.fun + 0.05 * (joint + best.fun)
 
 
-def test_marginal_dro_is_its_formula_at_the_flows_it_finds() -> None:
-    rows = random_rows(3, size=20, labelled=False)
-    w = np.array([0.3, -1.0, 0.5])
-    step = step_of(MarginalDro(), rows, {"radius": 0.8, "alpha0": 0.4}, parameters=[w])
+@given(st.integers(0, 10**6), st.integers(8, 40), floats(0.1, 10), floats(0.05, 0.5))
+@settings(deadline=None, max_examples=25)
+def test_marginal_dro_is_its_formula_at_the_flows_it_finds(seed: int, size: int, radius: float, alpha: float) -> None:
+    rows = random_rows(seed, size=size, labelled=False)
+    w = np.random.default_rng(seed).normal(size=3)
+    residuals = rows.x @ w - rows.y
     distances = np.sqrt(((rows.x[:, None] - rows.x[None]) ** 2).sum(-1))
-    losses = torch.tensor((rows.x @ w - rows.y) ** 2)[None]
-    costs, share = torch.tensor(0.8 / 0.4 / 20 * distances)[None], torch.tensor([0.16], dtype=torch.float64)
-    flows = smoothing_flows(losses, costs, share, 8)[0].numpy()
-
-    def plainly(w: Array) -> float:
-        left = (rows.x @ w - rows.y) ** 2 - (flows - flows.T).sum(1)
-        cost = 0.8 * (flows * distances).sum() / 20
-        dual = lambda eta: (np.sqrt(np.mean(np.maximum(left - eta, 0) ** 2)) + cost) / 0.4 + eta  # noqa: E731
-        return lowest(dual, left.min() - 100, left.max())
-
-    assert flows.max() > 0
-    assert np.isclose(step.loss().item(), plainly(w), rtol=1e-5)
-    np.testing.assert_allclose(step.direction()[0].numpy(), slope(plainly, w, 1e-5), rtol=1e-3, atol=1e-3)
+    costs, share = torch.tensor(radius / alpha / size * distances)[None], torch.tensor([alpha**2], dtype=torch.float64)
+    flows = smoothing_flows(torch.tensor(residuals**2)[None], costs, share, 8)[0].numpy()
+    left = residuals**2 - (flows - flows.T).sum(1)
+    # sqrt(mean (l - eta)+^2) / alpha + eta is the dual of `chi2` where its C is 1 / alpha
+    worst, by_losses = chi2(left, 1 / (1 + np.sqrt(1 / alpha**2 - 1)))
+    step = step_of(MarginalDro(), rows, {"radius": radius, "alpha0": alpha}, parameters=[w])
+    loss = worst + radius * (flows * distances).sum() / size / alpha
+    assert_loss_and_gradient(step, loss, rows.x.T @ (2 * residuals * by_losses))
 
 
 def test_marginal_dro_lies_between_the_mean_and_chi_square() -> None:
@@ -225,17 +271,23 @@ def test_wasserstein_attacks_an_mlp_along_the_gradient() -> None:
     rows = random_rows(4, labelled=False)
     w = np.random.default_rng(2).normal(size=4 * 5 + 6)
     step = step_of(WassersteinDro(), rows, {"radius": 0.2}, parameters=[w], model=Mlp(width=(5,)))
+    first, last, constant = w[:20].reshape(5, 4), w[20:25], w[25]
 
-    def losses(x: Array, w: Array) -> Array:
-        hidden = np.maximum(w[:20].reshape(5, 4) @ np.vstack([x.T, np.ones(len(x))]), 0)
-        return np.asarray((w[20:25] @ hidden + w[25] - rows.y) ** 2)
+    def forward(x: Array) -> tuple[Array, Array, Array]:
+        """Inputs with a one, hidden units, residuals."""
+        inputs = np.vstack([x.T, np.ones(len(x))])
+        hidden = np.maximum(first @ inputs, 0)
+        return inputs, hidden, last @ hidden + constant - rows.y
 
-    # a row's loss depends on the row alone
-    uphill = slope(lambda x: float(losses(x.reshape(-1, 3), w).sum()), rows.x.ravel()).reshape(-1, 3)
+    _, hidden, residuals = forward(rows.x)
+    uphill = (2 * residuals * (first[:, :3].T @ (last[:, None] * (hidden > 0)))).T  # by x, [row, feature]
     moved = rows.x + 0.2 * uphill / np.maximum(np.linalg.norm(uphill, axis=1, keepdims=True), 1e-12)
-    assert np.isclose(step.loss().item(), losses(moved, w).mean(), rtol=1e-5)
-    by_formula = slope(lambda w: float(losses(moved, w).mean()), w)
-    np.testing.assert_allclose(step.direction()[0].numpy(), by_formula, rtol=1e-4, atol=1e-4)
+    inputs, hidden, residuals = forward(moved)
+    slopes = 2 * residuals / len(rows)
+    by_first = (slopes * last[:, None] * (hidden > 0)) @ inputs.T
+    assert_loss_and_gradient(
+        step, np.mean(residuals**2), np.concatenate([by_first.ravel(), hidden @ slopes, [slopes.sum()]])
+    )
     assert step.loss().item() > step.rows.risk().item()
 
 

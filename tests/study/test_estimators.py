@@ -96,16 +96,29 @@ def test_what_computes_on_the_cpu_gets_no_gpu_and_small_fits_share_a_task() -> N
     assert len(trees.packs) == 20
 
 
-def test_weights_by_environment_are_told_the_environments_and_nothing_else_is() -> None:
+@pytest.mark.parametrize("way", ["fix", "preset"])
+def test_weights_by_environment_are_told_the_environments_and_nothing_else_is(way: str) -> None:
+    fixed: dict[str, Any] = {"weights": "environment"} if way == "fix" else {}
+    named = "hist_gb" if way == "fix" else "hist_gb:environment"
     plain, weighted = (
-        plan(resolve(Request(["hist_gb"], ["selection_bias"], StudyOptions(fix=fix, **TINY))), "cpu")[0]
-        for fix in ({}, {"weights": "environment"})
+        plan(resolve(Request([method], ["selection_bias"], StudyOptions(fix=fix, **TINY))), "cpu")[0]
+        for method, fix in (("hist_gb", {}), (named, fixed))
     )
     assert plain.information == []
     assert plain.search_data(0).train.environment is None
     assert weighted.information == ["environments"]
     assert isinstance(weighted.search_data(0).train, TrainingRows)
     assert weighted.search_data(0).train.environment is not None
+
+
+def test_one_board_has_trees_that_are_weighted_in_several_ways() -> None:
+    methods = ["hist_gb", "hist_gb:class", "hist_gb:jtt"]
+    options = StudyOptions(settings={"group_rows": 100}, seeds=1, trials=20)
+    studies = plan(resolve(Request(methods, ["spurious_correlation"], options)), "cpu")
+    assert [study.label for study in studies] == methods
+    assert len({study.search_id for study in studies}) == 3
+    upweights = {trial.hparams["upweight"] for pack in studies[2].packs for trial in pack.trials}
+    assert upweights == {3.0, 10.0, 30.0, 100.0}
 
 
 class Untold(SelectionBias):
@@ -118,6 +131,7 @@ class Untold(SelectionBias):
         ("sklearn:sklearn.linear_model.LogisticRegression", SelectionBias, {}, "does not do regression"),
         ("jtt", SelectionBias, {}, "does not do regression"),
         ("hist_gb", SelectionBias, {"weights": "class"}, "weights=class is for classification"),
+        ("hist_gb:jtt", SelectionBias, {}, "weights=jtt is for classification"),
         ("oracle", Untold, {}, "needs the invariant columns, and 'untold' does not know them"),
     ],
 )
