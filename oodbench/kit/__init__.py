@@ -27,7 +27,7 @@ from oodbench.kit.environments import (
     squared_means,
     variances,
 )
-from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, one_thread, require
+from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, labels_of, one_thread, require
 from oodbench.kit.gradients import last_layer_variances, masked_mean, reverse_gradient, sign_agreement
 from oodbench.kit.invariance import check_subsets, invariant_columns, least_squares
 from oodbench.kit.linear import fit_logistic, fit_ridge
@@ -43,6 +43,7 @@ from oodbench.kit.parts import (
     sample_weights,
     stopping_parts,
 )
+from oodbench.kit.pytabkit import TabularNetwork
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_references
 from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
@@ -53,6 +54,7 @@ __all__ = [
     "EstimatorModel",
     "LightGBMTrees",
     "Part",
+    "TabularNetwork",
     "annealed",
     "balanced_draw",
     "balanced_weights",
@@ -78,6 +80,7 @@ __all__ = [
     "hold_out",
     "independence_weights",
     "invariant_columns",
+    "labels_of",
     "last_layer_variances",
     "least_squares",
     "linear_model",
