@@ -47,11 +47,13 @@ from oodbench.kit.pytabkit import TabularNetwork
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_references
 from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
+from oodbench.kit.tabicl import InContextRows, find_weights
 
 __all__ = [
     "GROUPINGS",
     "MOST_TRIALS",
     "EstimatorModel",
+    "InContextRows",
     "LightGBMTrees",
     "Part",
     "TabularNetwork",
@@ -72,6 +74,7 @@ __all__ = [
     "decorrelating_weights",
     "draw_partners",
     "equal_shares",
+    "find_weights",
     "fit_logistic",
     "fit_references",
     "fit_ridge",

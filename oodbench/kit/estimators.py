@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting, TrainingFailed
 from oodbench.kit.pytabkit import TabularNetwork
+from oodbench.kit.tabicl import InContextRows
 
 if TYPE_CHECKING:
     from oodbench.engine.data import TrainingRows
@@ -220,5 +221,6 @@ FORMATS = {
     "catboost": Format("catboost", _dump_catboost, _load_catboost),
     "realmlp": Format("pytabkit", TabularNetwork.dump, lambda content, _: TabularNetwork.load("realmlp", content)),
     "tabm": Format("pytabkit", TabularNetwork.dump, lambda content, _: TabularNetwork.load("tabm", content)),
+    "tabicl": Format("tabicl", InContextRows.dump, lambda content, _: InContextRows.load(content)),
 }
 """By library, or where a library has several, by estimator."""
