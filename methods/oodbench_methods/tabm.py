@@ -35,6 +35,7 @@ class TabM(Method):
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
         fixed = {"n_epochs": EPOCHS, "patience": PATIENCE, "tabm_k": MEMBERS, "batch_size": "auto"}
-        parts = stopping_parts(train, {"weights": "none"}, seed)
-        network = TabularNetwork.train("tabm", parts, len(labels_of(train)), {**hparams, **fixed}, seed)
+        fitted, stopping = stopping_parts(train, {"weights": "none"}, seed)
+        rows, held = (fitted.x, fitted.y), (stopping.x, stopping.y)
+        network = TabularNetwork.train("tabm", rows, held, len(labels_of(train)), {**hparams, **fixed}, seed)
         return EstimatorModel.wrap(network, "tabm", train)

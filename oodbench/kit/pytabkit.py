@@ -14,20 +14,18 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import TrainingFailed
 
-if TYPE_CHECKING:
-    from oodbench.kit.parts import Part
-
 ESTIMATORS = {"realmlp": "RealMLP_TD", "tabm": "TabM_D"}  # in pytabkit, with _Classifier or _Regressor behind
 STANDINS = 64  # rows
 OWN: dict[str, Any] = {"device": "cpu", "n_threads": 1, "n_cv": 1, "n_refit": 0, "verbosity": 0, "tmp_folder": None}
 """What no settings change, also not those of a stored model: the library reads pickles from its temporary folder."""
+Table = tuple[NDArray[np.float64], NDArray[Any]]  # x [row, feature] and y [row]
 Tensors = dict[str, NDArray[Any]]
 
 
@@ -43,14 +41,13 @@ class TabularNetwork:
 
     @classmethod
     def train(
-        cls, kind: str, parts: tuple[Part, Part], classes: int, settings: Mapping[str, Any], entropy: int
+        cls, kind: str, rows: Table, stopping: Table, classes: int, settings: Mapping[str, Any], entropy: int
     ) -> TabularNetwork:
         """Of rows to fit and of rows that say which epoch is best; of so many classes, or 0 for regression."""
-        fitted, stopping = parts
         estimator = _estimator(kind, classes, {**settings, "random_state": entropy % 2**31})
         with _quiet():
-            estimator.fit(fitted.x, fitted.y, stopping.x, stopping.y)
-        return cls(kind, settings, fitted.x.shape[1], classes, _tensors(kind, estimator))
+            estimator.fit(*rows, *stopping)
+        return cls(kind, settings, rows[0].shape[1], classes, _tensors(kind, estimator))
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
         with _quiet():
