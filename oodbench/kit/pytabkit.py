@@ -7,7 +7,6 @@ few stand-in rows; that one then gets the tensors.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import warnings
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import TrainingFailed
+from oodbench.kit.packing import pack, unpack
 
 ESTIMATORS = {"realmlp": "RealMLP_TD", "tabm": "TabM_D"}  # in pytabkit, with _Classifier or _Regressor behind
 STANDINS = 64  # rows
@@ -73,22 +73,13 @@ class TabularNetwork:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def dump(self) -> bytes:
-        from safetensors.numpy import save
-
         about = {"settings": dict(self.settings), "features": self.features, "classes": self.classes}
-        rowwise = {
-            name: np.ascontiguousarray(numbers) for name, numbers in self.tensors.items()
-        }  # the format asks for it
-        content: bytes = save(rowwise, metadata={"about": json.dumps(about)})
-        return content
+        return pack(self.tensors, about)
 
     @classmethod
     def load(cls, kind: str, content: bytes) -> TabularNetwork:
-        from safetensors.numpy import load
-
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        about = json.loads(header["__metadata__"]["about"])
-        return cls(kind, about["settings"], about["features"], about["classes"], load(content))
+        tensors, about = unpack(content)
+        return cls(kind, about["settings"], about["features"], about["classes"], tensors)
 
 
 def _estimator(kind: str, classes: int, settings: Mapping[str, Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting, TrainingFailed
+from oodbench.kit.packing import pack, unpack
 
 VARIABLE = "OODBENCH_TABICL"
 REPOSITORY = "jingang/TabICL"  # on the Hugging Face hub
@@ -55,19 +55,13 @@ class InContextRows:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def dump(self) -> bytes:
-        from safetensors.numpy import save
-
         about = {"settings": dict(self.settings), "classifier": self.classifier, "weights": self.weights}
-        arrays = {"x": np.ascontiguousarray(self.x), "y": np.ascontiguousarray(self.y)}
-        content: bytes = save(arrays, metadata={"about": json.dumps(about)})
-        return content
+        return pack({"x": self.x, "y": self.y}, about)
 
     @classmethod
     def load(cls, content: bytes) -> InContextRows:
-        from safetensors.numpy import load
-
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        return cls(**load(content), **json.loads(header["__metadata__"]["about"]))
+        rows, about = unpack(content)
+        return cls(rows["x"], rows["y"], about["settings"], about["classifier"], about["weights"])
 
 
 def find_weights(classifier: bool) -> Path:

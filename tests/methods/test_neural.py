@@ -59,9 +59,14 @@ def test_a_stored_model_says_what_the_library_says(
     method: type[Method], embedding: str, classes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shorten(method, monkeypatch, 20)
-    kept: list[Any] = []
+    kept: list[Any] = []  # the estimators that are made: the first is trained
     estimator_of = import_module("oodbench.kit.pytabkit")._estimator
-    monkeypatch.setattr("oodbench.kit.pytabkit._estimator", lambda *args: kept.append(estimator_of(*args)) or kept[-1])
+
+    def make(*args: Any) -> Any:
+        kept.append(estimator_of(*args))
+        return kept[-1]
+
+    monkeypatch.setattr("oodbench.kit.pytabkit._estimator", make)
     bins = np.linspace(-0.5, 0.5, max(0, len(classes) - 1))
     y = np.array(classes)[np.digitize(X[:, 0], bins)] if classes else 3 * X[:, 0] + 7
     rows = TrainingRows(X, y, "classification" if classes else "regression", 4)

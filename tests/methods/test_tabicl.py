@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oodbench import TrainingRows, check_method
+from oodbench import Option, TrainingRows, check_method
 from oodbench.errors import InvalidSetting, TrainingFailed
 from oodbench.kit import EstimatorModel, find_weights
 from oodbench.kit.tabicl import VARIABLE
@@ -43,7 +43,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @installed
 def test_conforms(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TabICL, "space", {**TabICL.space, "n_estimators": type(TabICL.space["n_estimators"])(2)})
+    monkeypatch.setattr(TabICL, "space", {**TabICL.space, "n_estimators": Option(2)})
     check_method(TabICL)
 
 
