@@ -17,7 +17,9 @@ class Oracle(ERM):
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         places = {seed: list(rows.invariant or range(rows.x.shape[1])) for seed, rows in train.items()}
-        narrow = {seed: replace(rows, x=rows.x[:, places[seed]], columns=None) for seed, rows in train.items()}
+        narrow = {
+            seed: replace(rows, x=rows.x[:, places[seed]], columns=None, categories=()) for seed, rows in train.items()
+        }
         models = trainer.fit(self, narrow, trials)
         return [
             model.on_wider_table(places[trial.seed], train[trial.seed].x.shape[1])

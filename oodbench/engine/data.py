@@ -82,6 +82,7 @@ class TrainingRows:
     columns: tuple[str, ...] | None = None
     weights: NDArray[np.float64] | None = None  # [row], 0 or more; of a method's own, for a further stage
     invariant: tuple[int, ...] | None = None  # places of the invariant columns, only for methods that need them
+    categories: tuple[range, ...] = ()  # places of the columns of each categorical variable, in their order
 
     def __post_init__(self) -> None:
         if self.weights is None:

@@ -48,16 +48,17 @@ class Gates:
             return first_layer
         return first_layer * _for_layer(open_share(centers + self._noise(step, centers)), first_layer)
 
-    def fold(self, parameters: Tensor, model: Model, outputs: int) -> Tensor:
-        """The model's parameters with the gates, without their noise, in its first layer."""
+    def fold(self, parameters: Tensor, model: Model, outputs: int) -> tuple[Model, Tensor]:
+        """The model that the training ends with, and its parameters: the gates, without noise, in its first layer."""
         weights, centers = self.split(parameters)
+        model, weights = model.finish(weights, self.features, outputs)
         if centers is None:
-            return weights
+            return model, weights
         assert isinstance(model, Layered)
         folded = weights.clone()
         first_layer = model.pieces(folded, self.features, outputs)[0].view(len(folded), -1, self.features + model.bias)
         first_layer *= _for_layer(open_share(centers), first_layer)
-        return folded
+        return model, folded
 
     def _noise(self, step: int, like: Tensor) -> Tensor:
         import torch

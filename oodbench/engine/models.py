@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from oodbench.engine.tensor import Tensor
+from oodbench.errors import TrainingFailed
 from oodbench.settings.fields import setting
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class Model(ABC):
     @abstractmethod
     def read_out(self, pieces: Sequence[Tensor], representation: Tensor, outputs: int) -> Tensor:
         """Outputs [trial, output, row] of the last layer."""
+
+    def finish(self, parameters: Tensor, inputs: int, outputs: int) -> tuple[Model, Tensor]:
+        """The model that a training ends with, and its parameters: itself, unless some were for training only."""
+        return self, parameters
 
 
 @dataclass(frozen=True)
@@ -211,14 +216,15 @@ class Mlp(Layered):
     dropout: float = setting(0.0, "share of hidden units that a gradient step leaves out")
     norm: bool = setting(False, "whether the units of a hidden layer are scaled to mean 0 and variance 1 in every row")
     residual: bool = setting(False, "whether a hidden layer as wide as the one before it is added to it")
+    embed: int = setting(0, "width of the learned vector of each level of a categorical column; 0: none")
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
             raise ValueError("dropout must be 0 or more and below 1.")
         if not self.width or min(self.width) < 1:
             raise ValueError("width must be one or more whole numbers from 1.")
-        if self.init < 0:
-            raise ValueError("init must be 0 or more.")
+        if self.init < 0 or self.embed < 0:
+            raise ValueError("init and embed must be 0 or more.")
 
     @property
     def is_plain(self) -> bool:
@@ -242,6 +248,11 @@ class Mlp(Layered):
             kept = chance.uniform(*activation.shape[1:]) >= self.dropout
             activation = activation * kept / (1 - self.dropout)
         return activation
+
+    def parameter_count(self, inputs: int, outputs: int) -> int:
+        if self.embed:
+            raise TrainingFailed("embed is for the model of a study: inputs of other networks have no categories.")
+        return super().parameter_count(inputs, outputs)
 
     @property
     def init_std(self) -> float:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from oodbench.engine.embeddings import with_embeddings
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.gates import Gates
 from oodbench.engine.models import Layered
@@ -95,11 +96,12 @@ class Training:
         from oodbench.engine.batches import StackedRows
         from oodbench.engine.chance import Chance
 
-        self.method, self.name, setup = method, type(method).__name__, trainer.setup
+        self.method, self.name = method, type(method).__name__
+        first = next(iter(train.values())) if isinstance(train, Mapping) else train[0]
+        setup = replace(trainer.setup, model=with_embeddings(trainer.setup.model, first.categories))
         device = torch.device(setup.device)
         chance = Chance([trial.entropy for trial in trials], device)
         self.data = StackedRows(train, trials, setup, chance)
-        first = next(iter(train.values())) if isinstance(train, Mapping) else train[0]
         outputs = setup.recipe.outputs(self.data.classification, first.classes)
         units = setup.model.units(outputs)[-2] if setup.model.learns_representation else outputs
         shape = Shape(self.data.features, units, outputs, self.data.environments, self.data.rows)
@@ -149,15 +151,13 @@ class Training:
         """The models as they are now."""
         setup, outputs = self.program.setup, self.program.shape.outputs
         of_model, _ = self.program.networks.split(self.parameters.detach())
-        finished = self.program.gates.fold(of_model, setup.model, outputs).cpu().numpy()
+        model, finished = self.program.gates.fold(of_model, setup.model, outputs)
         return [
-            FittedModel(setup.model, setup.recipe, outputs, self.data.classification, parameters.copy())
-            for parameters in finished
+            FittedModel(model, setup.recipe, outputs, self.data.classification, parameters.copy())
+            for parameters in finished.cpu().numpy()
         ]
 
     def _explore(self, step: int) -> Tensor:
-        from dataclasses import replace
-
         everyone = replace(self.data.whole, explored=self.explored)
         found = self.method.explore(self.program.forward(self.parameters.detach(), everyone, step), self.hp)
         trials, rows = self.data.counted.y.shape

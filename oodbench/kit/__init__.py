@@ -37,7 +37,7 @@ from oodbench.kit.environments import (
     squared_means,
     variances,
 )
-from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, one_thread, require
+from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, labels_of, one_thread, require
 from oodbench.kit.gradients import (
     first_layer_gap,
     gap_along_gradient,
@@ -58,9 +58,11 @@ from oodbench.kit.parts import (
     hold_out,
     stopping_parts,
 )
+from oodbench.kit.pytabkit import TabularNetwork
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_by_seed, fit_references
 from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
+from oodbench.kit.tabicl import InContextRows, find_weights
 from oodbench.kit.tangent import TangentBasis, TangentModel, tangent_features
 
 __all__ = [
@@ -69,8 +71,10 @@ __all__ = [
     "GROUPINGS",
     "MOST_TRIALS",
     "EstimatorModel",
+    "InContextRows",
     "LightGBMTrees",
     "Part",
+    "TabularNetwork",
     "TangentBasis",
     "TangentModel",
     "annealed",
@@ -94,6 +98,7 @@ __all__ = [
     "equal_shares",
     "explore_mechanisms",
     "factor_slopes",
+    "find_weights",
     "first_layer_gap",
     "fit_boosting",
     "fit_by_seed",
@@ -109,6 +114,7 @@ __all__ = [
     "invariant_by_gradient",
     "invariant_by_scale",
     "invariant_columns",
+    "labels_of",
     "last_layer_variances",
     "leading_projection",
     "least_squares",

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting, TrainingFailed
+from oodbench.kit.pytabkit import TabularNetwork
+from oodbench.kit.tabicl import InContextRows
 
 if TYPE_CHECKING:
     from oodbench.engine.data import TrainingRows
@@ -97,11 +99,11 @@ def class_numbers(train: TrainingRows) -> NDArray[Any]:
     return np.searchsorted(labels_of(train), train.y) if train.task == "classification" else train.y
 
 
-def require(library: str) -> None:
-    """Say how to install an optional library that is not there."""
+def require(library: str, method: str = "") -> None:
+    """Say how to install an optional library that is not there; the method may have another name."""
     if find_spec(library) is None:
         raise InvalidSetting(
-            f"method {library!r} needs {library}, which is not installed.\n"
+            f"method {(method or library)!r} needs {library}, which is not installed.\n"
             f"Install it with `pip install 'oodbench[{library}]'`."
         )
 
@@ -217,5 +219,8 @@ FORMATS = {
         lambda content, classifier: LightGBMTrees(content.decode(), classifier),
     ),
     "catboost": Format("catboost", _dump_catboost, _load_catboost),
+    "realmlp": Format("pytabkit", TabularNetwork.dump, lambda content, _: TabularNetwork.load("realmlp", content)),
+    "tabm": Format("pytabkit", TabularNetwork.dump, lambda content, _: TabularNetwork.load("tabm", content)),
+    "tabicl": Format("tabicl", InContextRows.dump, lambda content, _: InContextRows.load(content)),
 }
-"""By library."""
+"""By library, or where a library has several, by estimator."""

@@ -75,6 +75,14 @@ class Dataset(ABC):
         return None
 
     @property
+    def categories(self) -> tuple[range, ...]:
+        """The places of the columns of each categorical variable, in their order: in a row one of them is 1, or none.
+
+        The model `mlp` can embed them.
+        """
+        return ()
+
+    @property
     def variant(self) -> str:
         """A suffix that separates results on other rows under the same settings: NAME@variant."""
         return ""
@@ -132,8 +140,19 @@ def fault_in(
         return f"{part} environments have different numbers of features: {sorted(widths)}"
     if dataset.columns is not None and len(dataset.columns) not in widths:
         return f"there are {len(dataset.columns)} column names for {widths.pop()} features"
-    if dataset.task != "classification":
-        return None
+    if not _are_apart(dataset.categories, max(widths)):
+        return f"categories must be ranges of the {max(widths)} columns, in their order and apart"
+    return _fault_in_classes(part, environments, dataset, features) if dataset.task == "classification" else None
+
+
+def _are_apart(categories: Sequence[range], columns: int) -> bool:
+    places = [place for category in categories for place in category]
+    return places == sorted(set(places) & set(range(columns))) and all(category.step == 1 for category in categories)
+
+
+def _fault_in_classes(
+    part: str, environments: Sequence[Environment], dataset: Dataset, features: int | None
+) -> str | None:
     for environment in environments:
         labels = np.unique(environment.y)
         if environment.y.dtype.kind != "i" or labels[0] < 0 or labels[-1] >= dataset.classes:

@@ -55,6 +55,6 @@ class SharedData:
         if key not in self._for_search:
             data = self.dataset
             rows = TrainingRows.pooled(self.train[seed], data.task, data.classes, labelled, data.columns)
-            rows = replace(rows, invariant=data.invariant if with_truth else None)
+            rows = replace(rows, invariant=data.invariant if with_truth else None, categories=data.categories)
             self._for_search[key] = SearchData(rows, self.validation[seed])
         return self._for_search[key]

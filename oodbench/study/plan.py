@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from oodbench.engine.embeddings import check_embeddings
 from oodbench.engine.models import Model
 from oodbench.engine.recipe import Recipe
 from oodbench.engine.trial import Setup
@@ -218,6 +219,7 @@ def _setup(usual: Setup, options: StudyOptions, dataset: Dataset) -> Setup:
     recipe = configure(Recipe, options.recipe, "recipe", base=usual.recipe)
     if dataset.task == "regression" and recipe.loss == "cross_entropy":
         raise InvalidSetting("recipe: loss=cross_entropy is for classification.\nUse loss=squared or auto.")
+    check_embeddings(model, dataset.categories)
     return Setup(model, recipe, usual.device)
 
 

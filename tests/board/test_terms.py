@@ -103,6 +103,9 @@ def test_the_ledger_is_in_every_format() -> None:
 
 LABELLED = """anchor and_mask coral dann fish fishr group_dro ib_erm ib_irm icp iga lisa mmd eqrm rdm reweight sand_mask
 subsample vrex""".split()
+EXTRAS = {name: name for name in ("catboost", "lightgbm", "tabicl", "xgboost")} | dict.fromkeys(
+    ("realmlp", "tabm"), "pytabkit"
+)
 TOLD = {
     "afr": [],
     "constant": [],
@@ -123,7 +126,7 @@ TOLD = {
     **{method: ["environments"] for method in LABELLED},
     **{method: ["alpha0=0.1"] for method in ("chi2_dro", "cvar_doro", "chi2_doro", "marginal_dro")},
     **{method: [] for method in ("dwr", "kl_dro", "mixup", "srdo", "wasserstein_dro")},
-    **{extra: [] for extra in ("catboost", "lightgbm", "xgboost") if find_spec(extra)},
+    **{method: [] for method, library in EXTRAS.items() if find_spec(library)},
 }
 
 
@@ -136,7 +139,7 @@ def information(method: str, fix: dict[str, Any] | None = None) -> list[str]:
 
 
 def test_what_every_method_is_told() -> None:
-    assert set(names("method")) - {"catboost", "lightgbm", "xgboost"} <= set(TOLD)
+    assert set(names("method")) - set(EXTRAS) <= set(TOLD)
     assert {method: information(method) for method in TOLD} == TOLD
 
 

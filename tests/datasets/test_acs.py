@@ -153,6 +153,16 @@ def test_columns_can_be_dropped(states: None) -> None:
     assert dataset.train(0)[0].x.shape[1] == 16
 
 
+def test_the_columns_of_every_code_are_declared() -> None:
+    assert AcsTravel().categories == ()  # codes as numbers
+    dataset = configure(AcsTravel, {"encoding": "categories"}, "dataset")
+    variables = [{dataset.columns[place].partition("=")[0] for place in places} for places in dataset.categories]
+    assert [len(names) for names in variables] == [1] * len(variables)
+    levels = [column for column in dataset.columns if "=" in column]
+    assert [dataset.columns[place] for places in dataset.categories for place in places] == levels
+    assert {name for (name,) in variables} == {column.partition("=")[0] for column in levels}
+
+
 def test_columns_that_a_file_lacks(made: Make, keep: Callable[..., None]) -> None:
     keep(made("MA", rows=1500))
     keep(made("RI", rows=500), drop=("ESP", "RELP"))

@@ -81,6 +81,18 @@ def test_conforms() -> None:
     check_dataset(Table)
 
 
+def test_the_columns_of_every_category_are_declared(csv: Path) -> None:
+    dataset = table(csv, drop="level")
+    declared = [[dataset.columns[place] for place in places] for places in dataset.categories]
+    assert declared == [
+        ["job=clerk", "job=cook", "job=smith", "job missing"],
+        ["size=1", "size=2", "size=3", "size=4"],
+        ["member=false", "member=true"],
+    ]
+    x = dataset.train(0)[0].x
+    assert all((x[:, list(places)].sum(1) == 1).all() for places in dataset.categories)
+
+
 def test_three_classes_from_the_command_line(cli: Cli, ray_address: str, csv: Path, record: Path) -> None:
     settings = set_options(path="people.csv", environment="state", train="MA,NY", target="level", drop="income")
     done = cli("run", "-m", "irm", "-d", "table", *settings, *BUDGET, "--address", ray_address, *at(record), "--json")

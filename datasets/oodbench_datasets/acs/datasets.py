@@ -81,6 +81,10 @@ class Acs(Dataset):
     def columns(self) -> tuple[str, ...]:
         return self._encoder().columns
 
+    @property
+    def categories(self) -> tuple[range, ...]:
+        return self._encoder().categories
+
     def train(self, seed: int) -> Sequence[Environment]:
         rows = self._rows((*self.source, *self._targets))  # faults of test states are found before any work
         encoder = self._fitted(seed, rows)

@@ -6,6 +6,7 @@ rows is 0 everywhere: nothing can be learned from it, and an untrained weight mu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -73,6 +74,10 @@ class Codes:
     def columns(self) -> tuple[str, ...]:
         return (*self.features, *(f"{name}_missing" for name in self.marked))
 
+    @property
+    def categories(self) -> tuple[range, ...]:
+        return ()  # numbers all
+
     def fit(self, train: Columns) -> Codes:
         self._scaled = Scaled.fit(self._matrix(train), self.missing)
         return self
@@ -107,6 +112,12 @@ class Categories:
     def columns(self) -> tuple[str, ...]:
         levels = (f"{name}={level}" for name, levels in self.levels.items() for level in levels)
         return (*self.numbers.columns, *levels)
+
+    @property
+    def categories(self) -> tuple[range, ...]:
+        """The places of the columns of each code."""
+        ends = itertools.accumulate(map(len, self.levels.values()), initial=len(self.numbers.columns))
+        return tuple(range(start, end) for start, end in itertools.pairwise(ends))
 
     def fit(self, train: Columns) -> Categories:
         if self.numbers.features:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from oodbench import Dataset, Environment, Mlp, Recipe, setting
 from oodbench.engine.data import Task
 from oodbench.errors import InvalidSetting, UnknownName
-from oodbench_datasets.table.features import Feature, find_features
+from oodbench_datasets.table.features import Category, Feature, find_features
 from oodbench_datasets.table.file import TableFile, open_table
 from oodbench_datasets.table.target import Target, find_target, parse_bound
 
@@ -93,6 +94,13 @@ class Table(Dataset):
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(column for feature in self._prepared.features for column in feature.columns)
+
+    @property
+    def categories(self) -> tuple[range, ...]:
+        features = self._prepared.features
+        ends = itertools.accumulate((len(feature.columns) for feature in features), initial=0)
+        blocks = zip(features, itertools.pairwise(ends), strict=True)
+        return tuple(range(start, end) for feature, (start, end) in blocks if isinstance(feature, Category))
 
     def train(self, seed: int) -> Sequence[Environment]:
         return self._encode({name: train for name, (train, _) in self._split(seed).items()}, seed)
