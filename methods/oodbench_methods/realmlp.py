@@ -39,7 +39,7 @@ class RealMLP(Method):
         left_out = {"layers", "ls_eps"} if regression else {"layers"}  # ls_eps smooths labels
         settings: dict[str, Any] = {name: value for name, value in hparams.items() if name not in left_out}
         settings |= {"n_epochs": EPOCHS, "hidden_sizes": [width] * depth}
-        fitted, stopping = stopping_parts(train, {"weights": "none"}, seed)
+        fitted, stopping = stopping_parts(train, None, seed)
         rows, held = (fitted.x, fitted.y), (stopping.x, stopping.y)
         network = TabularNetwork.train("realmlp", rows, held, len(labels_of(train)), settings, seed)
         return EstimatorModel.wrap(network, "realmlp", train)

@@ -35,7 +35,7 @@ class TabM(Method):
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
         fixed = {"n_epochs": EPOCHS, "patience": PATIENCE, "tabm_k": MEMBERS, "batch_size": "auto"}
-        fitted, stopping = stopping_parts(train, {"weights": "none"}, seed)
+        fitted, stopping = stopping_parts(train, None, seed)
         rows, held = (fitted.x, fitted.y), (stopping.x, stopping.y)
         network = TabularNetwork.train("tabm", rows, held, len(labels_of(train)), {**hparams, **fixed}, seed)
         return EstimatorModel.wrap(network, "tabm", train)
