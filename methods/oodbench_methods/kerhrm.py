@@ -36,7 +36,7 @@ class KerHRM(Method):
         kit.check_clusters(hparams, train)
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        return kit.fit_by_seed(self.space, train, trials, lambda *of_seed: fit_seed(*of_seed, trainer))
+        return kit.fit_by_seed(self.space, train, trials, lambda rows, same, hp: fit_seed(rows, same, hp, trainer))
 
 
 def fit_seed(rows: TrainingRows, trials: Sequence[Trial], hp: Hparams, trainer: Trainer) -> list[kit.TangentModel]:

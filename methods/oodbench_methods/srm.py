@@ -52,7 +52,8 @@ class SRM(LossMethod):
         if not rows.is_explored:
             return rows.risk()
         worst = rows.explored  # [trial, row]
+        penalty: Tensor = hp.penalty
         if hp.objective == "released":  # (R + R_Q) / 2 + penalty |grad R - grad R_Q|^2
-            return rows.risk((1 / worst.shape[-1] + worst) / 2) + hp.penalty * first_layer_gap(rows, worst)
+            return rows.risk((1 / worst.shape[-1] + worst) / 2) + penalty * first_layer_gap(rows, worst)
         sign = 1 if hp.objective == "printed" else -1  # R + penalty <grad(R - R_Q), grad R_Q>
-        return rows.risk() + sign * hp.penalty * gap_along_gradient(rows, worst)
+        return rows.risk() + sign * penalty * gap_along_gradient(rows, worst)

@@ -23,9 +23,9 @@ class AlwaysZero:
         return np.zeros(len(x), np.int64)
 
 
-def weights_seen(how: str, own: NDArray[np.float64] | None = None) -> list[NDArray[np.float64] | None]:
-    """The weights of all rows, in their order, of every fit."""
-    seen: list[NDArray[np.float64] | None] = []
+def weights_seen(how: str, own: NDArray[np.float64] | None = None) -> list[Any]:
+    """The weights of all rows, in their order, or None, of every fit."""
+    seen: list[Any] = []
 
     def grow(rows: Part, stopping: Part, hparams: dict[str, Any]) -> AlwaysZero:
         assert hparams == {"depth": 3}

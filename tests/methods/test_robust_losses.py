@@ -285,9 +285,8 @@ def test_wasserstein_attacks_an_mlp_along_the_gradient() -> None:
     inputs, hidden, residuals = forward(moved)
     slopes = 2 * residuals / len(rows)
     by_first = (slopes * last[:, None] * (hidden > 0)) @ inputs.T
-    assert_loss_and_gradient(
-        step, np.mean(residuals**2), np.concatenate([by_first.ravel(), hidden @ slopes, [slopes.sum()]])
-    )
+    gradient = np.concatenate([by_first.ravel(), hidden @ slopes, [slopes.sum()]])
+    assert_loss_and_gradient(step, float(np.mean(residuals**2)), gradient)
     assert step.loss().item() > step.rows.risk().item()
 
 
