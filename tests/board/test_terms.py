@@ -126,7 +126,7 @@ TOLD = {
     **{method: ["environments"] for method in LABELLED},
     **{method: ["alpha0=0.1"] for method in ("chi2_dro", "cvar_doro", "chi2_doro", "marginal_dro")},
     **{method: [] for method in ("dwr", "kl_dro", "mixup", "srdo", "wasserstein_dro")},
-    **{method: [] for method, library in EXTRAS.items() if find_spec(library)},
+    **{method: [] for method, library in EXTRAS.items() if find_spec(library) and method != "tabicl"},  # needs weights
 }
 
 

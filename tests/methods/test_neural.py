@@ -109,3 +109,10 @@ def test_without_the_library_the_command_that_installs_it_is_named(
     assert str(caught.value) == (
         f"method '{name}' needs pytabkit, which is not installed.\nInstall it with `pip install 'oodbench[pytabkit]'`."
     )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stored_model_names_no_folder_of_pickles_and_no_device(method: type[Method]) -> None:
+    estimator_of = import_module("oodbench.kit.pytabkit")._estimator
+    stored = estimator_of(method.__name__.lower(), 2, {"tmp_folder": "elsewhere", "device": "cuda", "n_cv": 5})
+    assert (stored.tmp_folder, stored.device, stored.n_cv) == (None, "cpu", 1)
