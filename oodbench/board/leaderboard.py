@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
-from oodbench.board.standing import Standing, compare_methods, find_collapsed
+from oodbench.board.standing import Side, Standing, compare_methods, find_collapsed, not_comparable
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
@@ -39,6 +39,8 @@ class Cell:
     mark: Mark = ""
     published: Published | None = None
     tier: int | None = None
+    side: Side | None = None  # against the method that the board is against
+    missing: int = 0  # how many more seeds or environments a test needs
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
     search_spread: float | None = None  # sample std over repeats of the whole search
     price: float | None = None  # what the choice on validation data loses against the oracle's
@@ -56,6 +58,8 @@ class Cell:
             "spread": self.spread,
             "mark": self.mark,
             "tier": self.tier,
+            "against": self.side,
+            "more_needed": self.missing,
             "intervals": {name: list(interval) for name, interval in self.intervals.items()},
             "search_spread": self.search_spread,
             "price_of_selection": self.price,
@@ -113,7 +117,7 @@ class Row:
         }
 
 
-NOTHING_COMPARED = Tiers(None, 0, 0)
+NOTHING_COMPARED = Tiers()
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,6 +136,7 @@ class Leaderboard:
     task: str = ""
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
+    against: str = ""  # the method that the others are compared with, instead of each with each
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
 
     def __repr__(self) -> str:
@@ -139,13 +144,13 @@ class Leaderboard:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        shown = ["method", "tier", *self.metrics, "failure"]
+        shown = ["method", "tier", "against", *self.metrics, "failure"]
         frame = self.frame().reindex(columns=shown).dropna(axis=1, how="all")
         notices = "".join(f"<p>{escape(notice)}</p>" for notice in self.notices)
         return f"<h4>{escape(self.dataset_id)}</h4>{notices}{frame.to_html(index=False, na_rep='', border=0)}"
 
     def shows(self, what: str) -> bool:
-        """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
+        """Whether any cell of the first metric has it: a tier, a side, a price, a search_spread."""
         return any(getattr(row.cells[self.metrics[0]], what) is not None for row in self.rows)
 
     def has_published(self, metric: str) -> bool:
@@ -157,6 +162,7 @@ class Leaderboard:
             "dataset_id": self.dataset_id,
             "task": self.task,
             "over": self.over,
+            "against": self.against or None,
             "too_few_to_tell": self.tiers.too_few,
             "notices": list(self.notices),
             "rows": [
@@ -180,6 +186,7 @@ class Leaderboard:
         frame = pd.DataFrame(
             [
                 {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
+                | ({"against": row.cells[self.metrics[0]].side} if self.against else {})
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
                 | row.terms()
                 | (row.costs() if ledger else {})
@@ -212,6 +219,7 @@ def compile_leaderboard(
     stability: bool = False,
     over: Over = "seeds",
     mixed: bool = False,
+    against: str = "",
     unreadable: Mapping[str, str] | None = None,
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values; of those that were run but
@@ -220,7 +228,8 @@ def compile_leaderboard(
     Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
     metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
     oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
-    not compared with others, and neither is a reference.
+    not compared with others, and neither is a reference. A board `against` a method, which may be a reference, has no
+    tiers: it says which of the others are better or worse than that one.
     """
     by_label = {study.label: study for study in studies if not study.record.repeat_of}
     tasks = {study.record.task for study in studies}
@@ -238,7 +247,9 @@ def compile_leaderboard(
     compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal} - references
     untold = {label for label in references if not by_label[label].record.information}
     collapsed = find_collapsed(results, untold)
-    stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
+    if against and against not in compared | references - unequal.keys():
+        raise not_comparable(against, set(by_label), set(results), unequal)
+    stands = {name: compare_methods(name, results, per_seed, over, compared, against) for name in metrics}
     repeats = {
         label: [
             _per_seed(repeat.results, repeat.record.task)
@@ -287,7 +298,7 @@ def compile_leaderboard(
         key=lambda row: (row.cells[metrics[0]].value is None, sign * (row.cells[metrics[0]].value or 0), row.label)
     )
     notices = tuple(dict.fromkeys(study.record.notice for study in studies if study.record.notice))
-    return Leaderboard(dataset_id, metrics, rows, notices, task, over, stands[metrics[0]][1], tuple(studies))
+    return Leaderboard(dataset_id, metrics, rows, notices, task, over, stands[metrics[0]][1], against, tuple(studies))
 
 
 def is_oracle(study: ConcludedStudy) -> bool:
@@ -313,8 +324,10 @@ def _cell(
     return Cell(
         means[0],
         float(values.std(ddof=1)) if len(values) > 1 else None,
-        mark="" if standing.tier != 1 else "tied" if standing.shared else "best",
+        mark="best" if standing.alone else "tied" if standing.may_be_best else "",
         tier=standing.tier,
+        side=standing.side,
+        missing=standing.missing,
         intervals=standing.intervals,
         search_spread=statistics.stdev(means) if repeats else None,
         price=None if oracle is None else sign * (means[0] - float(oracle[metric].mean())),
