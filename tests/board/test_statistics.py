@@ -250,6 +250,15 @@ def test_equal_methods_are_rarely_told_apart(world: Any) -> None:
     assert max(found.values()) <= most(repetitions), found
 
 
+@pytest.mark.parametrize("pairs", [2, 3, 7])
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_independent_pairs_as_compare_has_them(pairs: int, scale: float) -> None:
+    repetitions = 2000
+    gaps = np.random.default_rng(pairs).normal(size=(repetitions, pairs, 10))
+    gaps[:, 0] *= scale
+    assert (holm(moderated_t(gaps, pairs)) <= LEVEL).any(-1).mean() <= most(repetitions)
+
+
 def test_pairing_cells_as_if_they_were_independent_is_no_test() -> None:
     lucky = next(world for world in SIMULATION["SYMMETRIC"] if world.own_seed)
     assert SIMULATION["error_of_cells"](lucky, 50, 7) > 0.3
