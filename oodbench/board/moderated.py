@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEWEST_UNITS = 5  # with fewer, the test misses its level where one method is noisier; intervals miss theirs anywhere
+FEWEST_PAIRS = 3  # with two, the test misses its level where one of them is noisier
 SAME = 1e-9  # relative differences below it are rounding
 Numbers = NDArray[np.float64]
 
@@ -84,8 +85,8 @@ def _moments(gaps: Numbers) -> tuple[Any, Numbers, Numbers]:
 def _moderate(variances: Numbers, freedom: Any, independent: int) -> tuple[Numbers, Numbers]:
     """The variances drawn towards their common scale, and the degrees of freedom.  # [..., pair]
 
-    A variance of 0 tells nothing of the scale: its logarithm would be minus infinity. With fewer than two others there
-    is nothing to learn, and the variances stay as they are.
+    A variance of 0 tells nothing of the scale: its logarithm would be minus infinity. Fewer than three variances do not
+    tell how much they differ, and stay as they are.
     """
     from scipy.special import digamma, polygamma
 
@@ -100,7 +101,8 @@ def _moderate(variances: Numbers, freedom: Any, independent: int) -> tuple[Numbe
     scale = np.exp(center + digamma(prior / 2) - np.log(prior / 2))
     moderated = (prior * scale + freedom * variances) / (prior + freedom)
     known = np.minimum(prior + freedom, independent * freedom.max(-1, keepdims=True, initial=0))
-    return np.where(count > 1, moderated, variances), np.where(count > 1, known, freedom)
+    enough = count >= FEWEST_PAIRS
+    return np.where(enough, moderated, variances), np.where(enough, known, freedom)
 
 
 def _inverse_trigamma(values: Numbers) -> Numbers:

@@ -74,10 +74,11 @@ def compare_methods(
     sign = -1 if metric in HIGHER_IS_BETTER else 1
     aligned = pd.DataFrame({label: sign * units[label] for label in ranked})
     values = aligned.to_numpy(float).T if ranked else np.empty((0, 0))  # [method, unit]
+    sides: dict[str, Side] = {}
     if against:
         tiers, sides = _compare_with(values, ranked, against)
     else:
-        tiers, sides = find_tiers(values), {}
+        tiers = find_tiers(values)
     place, best = dict(zip(ranked, tiers.of or (), strict=False)), dict(zip(ranked, tiers.best, strict=False))
     return {
         label: Standing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 from typing import Any
 
@@ -240,7 +241,7 @@ def test_no_interval_from_few_units() -> None:
 
 def most(repetitions: int) -> float:
     """What a true level of 5 % stays below, but for one case in a thousand."""
-    return LEVEL + 3.1 * np.sqrt(LEVEL * (1 - LEVEL) / repetitions)
+    return LEVEL + 3.1 * math.sqrt(LEVEL * (1 - LEVEL) / repetitions)
 
 
 @pytest.mark.parametrize("world", SIMULATION["SYMMETRIC"], ids=lambda world: world.name)
