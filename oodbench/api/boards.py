@@ -36,13 +36,18 @@ class BoardOptions(Place):
         check=one_of("unit for --over", OVER),
     )  # fmt: skip
     mixed: bool = like(Overrides, "mixed", False)
+    against: str = option(
+        "", "Compare each method with this one only: fewer claims than all pairs, so smaller differences are found.",
+        metavar="METHOD",
+    )  # fmt: skip
 
 
 @takes_options(BoardOptions)
 def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
     """The leaderboard of a dataset, from everything the record has on it: of each method the newest study.
 
-    Studies that differ in budget or data are refused, unless they are wanted `mixed`.
+    Studies that differ in budget or data are refused, unless they are wanted `mixed`. With `against`, there are no
+    tiers: the board says which methods are better or worse than that one.
 
     Args:
         dataset: Its name.
@@ -53,7 +58,14 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
         >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True).frame()
     """
     dataset_id, records = recorded_studies(dataset, options)
-    return compile_leaderboard(dataset_id, records, stability=options.stability, over=options.over, mixed=options.mixed)
+    return compile_leaderboard(
+        dataset_id,
+        records,
+        stability=options.stability,
+        over=options.over,
+        mixed=options.mixed,
+        against=options.against,
+    )
 
 
 def recorded_studies(dataset: str, options: BoardOptions) -> tuple[str, list[ConcludedStudy]]:

@@ -10,17 +10,9 @@ import numpy as np
 
 from oodbench.board.cells import MethodScores
 from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
+from oodbench.board.moderated import FEWEST_UNITS, Numbers, differences, moderated_t
 from oodbench.board.standing import units_of
-from oodbench.board.statistics import (
-    LEVEL,
-    Over,
-    differences,
-    direction,
-    fewest_units,
-    holm,
-    mean_interval,
-    signed_rank,
-)
+from oodbench.board.statistics import LEVEL, Over, holm, mean_interval
 from oodbench.errors import UnknownName, UserError
 
 if TYPE_CHECKING:
@@ -144,21 +136,19 @@ def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) 
 
 
 def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
-    """The pairs that are not identical are one family of claims."""
-    differing = [pair for pair in pairs if pair.differences.any()]
-    needed = fewest_units(len(differing))
-    p = holm(np.array([float(signed_rank(pair.differences)) for pair in differing]))
-    adjusted = dict(zip(map(id, differing), p.tolist(), strict=True))
+    """The pairs that are not identical, and have units enough, are one family of claims."""
+    tested = [pair for pair in pairs if pair.differences.any() and len(pair.a) >= FEWEST_UNITS]
+    adjusted = dict(zip(map(id, tested), holm(_p_values(tested)).tolist(), strict=True))
     rows = []
     for pair in pairs:
-        apart = pair.differences
+        apart, p = pair.differences, adjusted.get(id(pair))
         verdict: Verdict = "no difference shown"
-        if id(pair) not in adjusted:
+        if not apart.any():
             verdict = "identical"
-        elif len(apart) < needed:
+        elif p is None:
             verdict = "too few to tell"
-        elif adjusted[id(pair)] <= LEVEL and direction(apart) != 0:
-            verdict = "better" if (direction(apart) > 0) == higher_is_better else "worse"
+        elif p <= LEVEL:
+            verdict = "better" if (apart.mean() > 0) == higher_is_better else "worse"
         rows.append(
             Compared(
                 pair.dataset_id,
@@ -168,9 +158,21 @@ def _judge(pairs: Sequence[_Pair], higher_is_better: bool) -> list[Compared]:
                 float(pair.b.mean()),
                 float(apart.mean()),
                 mean_interval(apart),
-                adjusted.get(id(pair)),
+                p,
                 len(apart),
-                f"{len(apart)}, {needed} are needed" if verdict == "too few to tell" else "",
+                f"{FEWEST_UNITS - len(apart)} more are needed" if verdict == "too few to tell" else "",
             )
         )
     return rows
+
+
+def _p_values(pairs: Sequence[_Pair]) -> Numbers:
+    """Of the pairs in their order. Those on one dataset setting moderate each other: their errors have one scale."""
+    p = np.ones(len(pairs))
+    for dataset_id in {pair.dataset_id for pair in pairs}:
+        members = [index for index, pair in enumerate(pairs) if pair.dataset_id == dataset_id]
+        gaps = np.full((len(members), max(len(pairs[index].a) for index in members)), np.nan)  # [pair, unit]
+        for row, index in zip(gaps, members, strict=True):
+            row[: len(pairs[index].a)] = pairs[index].differences
+        p[members] = moderated_t(gaps, len(members))
+    return p

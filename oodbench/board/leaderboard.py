@@ -9,7 +9,15 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
-from oodbench.board.standing import Standing, compare_methods, find_collapsed, find_constant, intervals_of
+from oodbench.board.standing import (
+    Side,
+    Standing,
+    compare_methods,
+    find_collapsed,
+    find_constant,
+    intervals_of,
+    not_comparable,
+)
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
@@ -39,6 +47,8 @@ class Cell:
     mark: Mark = ""
     published: Published | None = None
     tier: int | None = None
+    side: Side | None = None  # against the method that the board is against
+    missing: int = 0  # how many more seeds or environments a test needs
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
     search_spread: float | None = None  # sample std over repeats of the whole search
     price: float | None = None  # what the choice on validation data loses against the oracle's
@@ -56,6 +66,8 @@ class Cell:
             "spread": self.spread,
             "mark": self.mark,
             "tier": self.tier,
+            "against": self.side,
+            "more_needed": self.missing,
             "intervals": {name: list(interval) for name, interval in self.intervals.items()},
             "search_spread": self.search_spread,
             "price_of_selection": self.price,
@@ -125,7 +137,7 @@ class Row:
         }
 
 
-NOTHING_COMPARED = Tiers(None, 0, 0)
+NOTHING_COMPARED = Tiers()
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,6 +156,7 @@ class Leaderboard:
     task: str = ""
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
+    against: str = ""  # the method that the others are compared with, instead of each with each
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
     constant: Row | None = None  # the line of the constant, where no study has it: what any method must beat
 
@@ -152,7 +165,7 @@ class Leaderboard:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        shown = ["method", "tier", *self.metrics, "failure"]
+        shown = ["method", "tier", "against", *self.metrics, "failure"]
         frame = self.frame().reindex(columns=shown).dropna(axis=1, how="all")
         notices = "".join(f"<p>{escape(notice)}</p>" for notice in self.notices)
         return f"<h4>{escape(self.dataset_id)}</h4>{notices}{frame.to_html(index=False, na_rep='', border=0)}"
@@ -163,7 +176,7 @@ class Leaderboard:
         return _best_first([*self.rows, *([self.constant] if self.constant else [])], self.metrics[0])
 
     def shows(self, what: str) -> bool:
-        """Whether any cell of the first metric has it: a tier, a price, a search_spread."""
+        """Whether any cell of the first metric has it: a tier, a side, a price, a search_spread."""
         return any(getattr(row.cells[self.metrics[0]], what) is not None for row in self.rows)
 
     def has_published(self, metric: str) -> bool:
@@ -175,6 +188,7 @@ class Leaderboard:
             "dataset_id": self.dataset_id,
             "task": self.task,
             "over": self.over,
+            "against": self.against or None,
             "too_few_to_tell": self.tiers.too_few,
             "notices": list(self.notices),
             "rows": [row.as_dict() for row in self.rows],
@@ -188,6 +202,7 @@ class Leaderboard:
         frame = pd.DataFrame(
             [
                 {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
+                | ({"against": row.cells[self.metrics[0]].side} if self.against else {})
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
                 | row.terms()
                 | (row.costs() if ledger else {})
@@ -220,6 +235,7 @@ def compile_leaderboard(
     stability: bool = False,
     over: Over = "seeds",
     mixed: bool = False,
+    against: str = "",
     unreadable: Mapping[str, str] | None = None,
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values; of those that were run but
@@ -228,7 +244,8 @@ def compile_leaderboard(
     Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
     metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
     oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
-    not compared with others, and neither is a reference.
+    not compared with others, and neither is a reference. A board `against` a method, which may be a reference, has no
+    tiers: it says which of the others are better or worse than that one.
     """
     by_label = {study.label: study for study in studies if not study.record.repeat_of}
     tasks = {study.record.task for study in studies}
@@ -247,7 +264,9 @@ def compile_leaderboard(
     untold = {label: results[label] for label in references if not by_label[label].record.information}
     constant = None if untold else find_constant(results.values())
     collapsed = find_collapsed(results, [*untold.values(), *([] if constant is None else [constant])])
-    stands = {name: compare_methods(name, results, per_seed, over, compared) for name in metrics}
+    if against and against not in compared | references - unequal.keys():
+        raise not_comparable(against, set(by_label), set(results), unequal)
+    stands = {name: compare_methods(name, results, per_seed, over, compared, against) for name in metrics}
     repeats = {
         label: [
             _per_seed(repeat.results, repeat.record.task)
@@ -300,6 +319,7 @@ def compile_leaderboard(
         task,
         over,
         stands[metrics[0]][1],
+        against,
         tuple(studies),
         None if constant is None else _constant_line(constant, task, metrics),
     )
@@ -344,8 +364,10 @@ def _cell(
     return Cell(
         means[0],
         float(values.std(ddof=1)) if len(values) > 1 else None,
-        mark="" if standing.tier != 1 else "tied" if standing.shared else "best",
+        mark="best" if standing.alone else "tied" if standing.may_be_best else "",
         tier=standing.tier,
+        side=standing.side,
+        missing=standing.missing,
         intervals=standing.intervals,
         search_spread=statistics.stdev(means) if repeats else None,
         price=None if oracle is None else sign * (means[0] - float(oracle[metric].mean())),

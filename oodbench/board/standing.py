@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from oodbench.board.metrics import HIGHER_IS_BETTER, MEANS, cells_of
-from oodbench.board.statistics import Interval, Over, Tiers, crossed_interval, find_tiers, mean_interval
+from oodbench.board.moderated import Numbers
+from oodbench.board.statistics import (
+    Interval,
+    Over,
+    Tiers,
+    count_units,
+    crossed_interval,
+    find_tiers,
+    mean_interval,
+    sides_of,
+)
+from oodbench.errors import UnknownName, UserError
 from oodbench.study.record import CONSTANT
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Side = Literal["better", "worse", "no difference shown"]
+SIDES: dict[int, Side] = {-1: "better", 0: "no difference shown", 1: "worse"}  # of errors: lower is better
 ALIKE = 1e-4  # relative difference of errors: training to a constant by gradient steps comes no nearer
 
 
@@ -23,7 +36,10 @@ class Standing:
     """None where nothing can be said: too few units, nothing to compare with, or not in the comparison."""
 
     tier: int | None = None
-    shared: bool = False  # the tier, with others
+    may_be_best: bool = False
+    alone: bool = False  # the only one that may be
+    side: Side | None = None  # against the method that the board is against
+    missing: int = 0  # units, before anything is tested
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
 
 
@@ -45,24 +61,56 @@ def compare_methods(
     per_seed: Mapping[str, pd.DataFrame],
     over: Over,
     compared: set[str],
+    against: str = "",
 ) -> tuple[dict[str, Standing], Tiers]:
-    """The standing of every method by label; only those `compared` get a tier."""
+    """The standing of every method by label; only those `compared` get a tier.
+
+    `against` a method there are no tiers: each is compared with that one only.
+    """
     import pandas as pd
 
     units = {label: units_of(results[label], per_seed[label], metric, over) for label in results}
-    ranked = [label for label in results if label in compared and len(units[label]) and not units[label].isna().any()]
+    wanted = compared | ({against} if against else set())
+    ranked = [label for label in results if label in wanted and len(units[label]) and not units[label].isna().any()]
     sign = -1 if metric in HIGHER_IS_BETTER else 1
     aligned = pd.DataFrame({label: sign * units[label] for label in ranked})
-    tiers = find_tiers(aligned.to_numpy(float).T if ranked else np.empty((0, 0)))
-    place = dict(zip(ranked, tiers.of or (), strict=False))
+    values = aligned.to_numpy(float).T if ranked else np.empty((0, 0))  # [method, unit]
+    sides: dict[str, Side] = {}
+    if against:
+        tiers, sides = _compare_with(values, ranked, against)
+    else:
+        tiers = find_tiers(values)
+    place, best = dict(zip(ranked, tiers.of or (), strict=False)), dict(zip(ranked, tiers.best, strict=False))
     return {
         label: Standing(
             place.get(label),
-            list(place.values()).count(place[label]) > 1 if label in place else False,
+            best.get(label, False),
+            best.get(label, False) and sum(tiers.best) == 1,
+            sides.get(label),
+            tiers.missing if label in ranked and label != against else 0,
             intervals_of(results[label], per_seed[label], metric),
         )
         for label in results
     }, tiers
+
+
+def _compare_with(values: Numbers, labels: Sequence[str], against: str) -> tuple[Tiers, dict[str, Side]]:
+    """No tiers, but how many units there are; and the side of every other method, if there are enough."""
+    if against not in labels or len(labels) < 2:
+        return Tiers(), {}
+    units, missing = count_units(values)
+    sides = sides_of(values, labels.index(against)) if not missing else []
+    of_labels = {label: SIDES[int(side)] for label, side in zip(labels, sides, strict=False) if label != against}
+    return Tiers(None, (), units, missing), of_labels
+
+
+def not_comparable(label: str, on_board: set[str], with_results: set[str], unequal: Mapping[str, str]) -> UserError:
+    """Why a board cannot be against this label."""
+    if label not in on_board:
+        return UnknownName("method on this board", label, on_board)
+    why = f"its terms differ ({unequal[label]})" if label in unequal else "it is an oracle, chosen on test data"
+    why = why if label in with_results else "it has no results"
+    return UserError(f"methods cannot be compared with {label!r}: {why}.\nName another method with --against.")
 
 
 def find_constant(studies: Iterable[pd.DataFrame]) -> pd.DataFrame | None:

@@ -1,4 +1,4 @@
-"""How sure a difference is: paired tests that count what is independent, tiers, and intervals.
+"""How sure a difference is: families of paired tests that count what is independent, tiers, and intervals.
 
 Results come as a table of seeds and environments, whose cells are not independent: those of a seed share the training
 data, those of an environment its rows. So a claim has a unit, and one number of each unit enters:
@@ -6,73 +6,34 @@ data, those of an environment its rows. So a claim has a unit, and one number of
     over seeds         per-seed values: better on average over training draws, on these environments
     over environments  per-environment means over seeds: better on environments like these, for these training draws
 
-docs/statistics.md shows by simulation that the errors stay at their level, and what pairing cells would do.
+There are three families of claims. The errors of each stay at their level where differences are as likely above their
+mean as below; docs/statistics.md shows it by simulation, and what skewed differences do:
+
+    all pairs          tiers: in at most 5 % of boards is any method said to be worse than one that is as good
+    against the best   a method that is as good as any is said not to be in at most 5 % of boards
+    against one        better or worse than a named method: in at most 5 % of boards is any such claim false
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.board.moderated import FEWEST_UNITS, Numbers, mean_gaps, pair_p, shared_p
+
 LEVEL = 0.05
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
-FEWEST_FOR_INTERVAL = 5  # with fewer, resampling cannot reach the ends of an interval
-MOST_EXACT = 13  # units whose 2^n signs are all tried where ranks are tied
-SAME = 1e-9  # relative differences below it are rounding
 Over = Literal["seeds", "environments"]
 OVER: tuple[Over, ...] = ("seeds", "environments")
-Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
-# Tests -------------------------------------------------------------------------------------------------------------
-
-
-def differences(a: Numbers, b: Numbers) -> Numbers:
-    """a - b; differences within rounding are 0."""
-    difference = a - b
-    return np.where(np.abs(difference) <= SAME * np.maximum(np.abs(a), np.abs(b)), 0.0, difference)
-
-
-def signed_rank(gaps: Numbers) -> Numbers:
-    """Two-sided p-values of Wilcoxon's signed-rank test, exact where possible.  # [..., unit] -> [...]
-
-    Units without a difference are left out, as are those that are not a number.
-    """
-    from scipy.stats import rankdata, wilcoxon
-
-    rows = gaps.reshape(-1, gaps.shape[-1])
-    p = np.ones(len(rows))
-    sizes = np.sort(np.abs(rows), axis=-1)
-    plain = np.isfinite(rows).all(-1) & (rows != 0).all(-1) & (np.diff(sizes, axis=-1) > 0).all(-1)
-    if plain.any():
-        p[plain] = wilcoxon(rows[plain], axis=-1, method="auto" if rows.shape[-1] > 50 else "exact").pvalue
-    for index in np.flatnonzero(~plain):
-        row = rows[index]
-        row = row[np.isfinite(row) & (row != 0)]
-        ranks = rankdata(np.abs(row))
-        if len(row) and len(row) <= MOST_EXACT and len(np.unique(ranks)) < len(row):
-            p[index] = _all_signs(np.sign(row) * ranks)
-        elif len(row):
-            p[index] = wilcoxon(row).pvalue
-    return p.reshape(gaps.shape[:-1])
-
-
-def _all_signs(ranks: Numbers) -> float:
-    """scipy's exact distribution knows no ties, so all signs of the ranks are tried."""
-    from scipy.stats import permutation_test
-
-    tried = permutation_test(
-        (ranks,), lambda x, axis: x.sum(axis=axis), permutation_type="samples", vectorized=True,
-        n_resamples=2 ** len(ranks),
-    )  # fmt: skip
-    return float(tried.pvalue)
+# Families of claims ------------------------------------------------------------------------------------------------
 
 
 def holm(p: Numbers) -> Numbers:
@@ -85,18 +46,36 @@ def holm(p: Numbers) -> Numbers:
     return adjusted
 
 
-def fewest_units(claims: int) -> int:
-    """How many units it takes before any of so many claims can be significant: all signs alike have p = 2^(1-n)."""
-    return max(2, math.ceil(1 + math.log2(max(claims, 1) / LEVEL)))
+def worse_pairs(values: Numbers) -> Flags:
+    """Where the first is significantly larger than the second, all pairs one family.  # [..., method, method]"""
+    methods = values.shape[-2]
+    first, second = np.triu_indices(methods, 1)
+    significant = np.zeros((*values.shape[:-1], methods), bool)
+    significant[..., first, second] = holm(pair_p(values)[..., first, second]) <= LEVEL
+    significant |= np.swapaxes(significant, -1, -2)
+    return significant & (mean_gaps(values) > 0)
 
 
-def direction(gaps: Numbers) -> Numbers:
-    """1 where the signed ranks say that the first of a pair is larger, -1 where the second is.  # [..., unit]"""
-    from scipy.stats import rankdata
+def may_be_best(values: Numbers) -> Flags:
+    """Methods that are not significantly larger than the best of the others.  # [..., method, unit] -> [..., method]
 
-    finite = np.nan_to_num(gaps)
-    ranks = rankdata(np.where(finite == 0, np.inf, np.abs(finite)), axis=-1)  # zeros take no rank from others
-    return np.asarray(np.sign((np.sign(finite) * ranks).sum(-1)))
+    One-sided against each of the others, k - 1 claims a method: a method that is truly among the best is left out in
+    at most 5 % of boards. That is a promise to each method, not to all at once.
+    """
+    methods = values.shape[-2]
+    p = shared_p(values) / 2
+    one_sided = np.where(mean_gaps(values) > 0, p, 1 - p)
+    return np.asarray(one_sided.min(-1) * (methods - 1) > LEVEL)
+
+
+def sides_of(values: Numbers, reference: int) -> NDArray[np.int_]:
+    """-1 for methods significantly below the reference, 1 for those above, 0 for the others: k - 1 claims.
+
+    # [..., method, unit] -> [..., method]
+    """
+    p = np.delete(shared_p(values)[..., reference, :], reference, axis=-1)
+    significant = np.insert(holm(p) <= LEVEL, reference, False, axis=-1)
+    return np.where(significant, np.sign(mean_gaps(values)[..., reference]), 0).astype(int)
 
 
 # Tiers -------------------------------------------------------------------------------------------------------------
@@ -106,46 +85,50 @@ def direction(gaps: Numbers) -> Numbers:
 class Tiers:
     """The tier of each method, 1 is the first; none where there are too few units to tell, or nothing to compare."""
 
-    of: tuple[int, ...] | None
-    units: int
-    needed: int  # before any difference could be significant
+    of: tuple[int, ...] | None = None
+    best: tuple[bool, ...] = ()  # whether each may be the best
+    units: int = 0
+    missing: int = 0  # how many more it takes before anything is tested
 
     @property
     def too_few(self) -> bool:
-        return self.of is None and self.units < self.needed
+        return self.missing > 0
 
 
 def find_tiers(values: Numbers) -> Tiers:
     """Tiers of methods by values where lower is better.  # [method, unit], not a number where there is none
 
-    Tier 1 is the method with the smallest mean and all that are not significantly worse than it; then the same among
-    the rest. Significant: Wilcoxon on the units both have, at 5 % after Holm's correction over all pairs.
+    Tier 1 are the methods that are not significantly worse than any other; then the same among the rest. So a method
+    that is significantly worse than another is in a later tier. Significant: the moderated paired t-test on the units
+    both have, at 5 % after Holm's correction over all pairs. In tier 1, those that `may_be_best` are told apart.
     """
-    pairs = list(combinations(range(len(values)), 2))
-    if not pairs:
-        return Tiers(None, 0, 0)
-    first, second = (list(side) for side in zip(*pairs, strict=True))
-    gaps = differences(values[first], values[second])  # [pair, unit]
-    units, needed = int(np.isfinite(gaps).sum(-1).max()), fewest_units(len(pairs))
-    if units < needed:
-        return Tiers(None, units, needed)
-    significant = holm(signed_rank(gaps)) <= LEVEL
-    worse = set[tuple[int, int]]()  # (this one, than that one)
-    for (a, b), sure, side in zip(pairs, significant, direction(gaps), strict=True):
-        if sure and side != 0:
-            worse.add((a, b) if side > 0 else (b, a))
-    return Tiers(_split(np.nanmean(values, axis=-1).tolist(), worse), units, needed)
+    if len(values) < 2:
+        return Tiers()
+    units, missing = count_units(values)
+    if missing:
+        return Tiers(None, (), units, missing)
+    tiers = _peel(worse_pairs(values))
+    best = [tier == 1 and bool(may) for tier, may in zip(tiers, may_be_best(values), strict=True)]
+    return Tiers(tiers, tuple(best), units)
 
 
-def _split(means: Sequence[float], worse: set[tuple[int, int]]) -> tuple[int, ...]:
-    tiers, left, tier = [0] * len(means), set(range(len(means))), 0
-    while left:
+def count_units(values: Numbers) -> tuple[int, int]:
+    """The most units that any two methods share, and how many more it takes for a test.  # [method, unit]"""
+    known = np.isfinite(values).astype(int)
+    shared = known @ known.T
+    np.fill_diagonal(shared, 0)
+    units = int(shared.max())
+    return units, max(0, FEWEST_UNITS - units)
+
+
+def _peel(worse: Flags) -> tuple[int, ...]:
+    """A tier for each method: the next one goes to those that are worse than none of the rest.  # [method, method]"""
+    tiers, tier = np.zeros(len(worse), int), 0
+    while (left := tiers == 0).any():
         tier += 1
-        leader = min(left, key=lambda method: (means[method], method))
-        for method in [method for method in left if (method, leader) not in worse]:
-            tiers[method] = tier
-            left.remove(method)
-    return tuple(tiers)
+        free = left & ~worse[:, left].any(-1)
+        tiers[free if free.any() else left] = tier  # means over different units may go in a circle
+    return tuple(tiers.tolist())
 
 
 # Intervals ---------------------------------------------------------------------------------------------------------
@@ -157,7 +140,7 @@ def mean_interval(units: Numbers) -> Interval | None:
     """The 95 % interval of the mean, by a bootstrap of the units (seeds, or environments); None with fewer than 5."""
     from scipy.stats import bootstrap
 
-    if len(units) < FEWEST_FOR_INTERVAL or not np.isfinite(units).all():
+    if len(units) < FEWEST_UNITS or not np.isfinite(units).all():
         return None
     resampled = bootstrap(
         (np.sort(units),), np.mean, n_resamples=RESAMPLES, method="percentile",
@@ -173,7 +156,7 @@ def crossed_interval(table: Numbers) -> Interval | None:
     bootstrap); cells cannot be resampled alone, for they are not independent.
     """
     seeds, environments = table.shape
-    if min(seeds, environments) < FEWEST_FOR_INTERVAL or not np.isfinite(table).all():
+    if min(seeds, environments) < FEWEST_UNITS or not np.isfinite(table).all():
         return None
     rng = np.random.default_rng(0)
     of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds  # [resample, seed]

@@ -53,6 +53,8 @@ def leaderboard(
     Of each method the newest study counts, or the newest with so many --trials and --seeds. Studies with unequal
     budgets or data are not ranked together, unless --mixed.
 
+    --against METHOD replaces the tiers: it tells which methods are better or worse than that one.
+
     A suite's studies are found by what they are: give the --trials, --seeds and so on of the run, if it had any.
 
     Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format html -o page[/bold]
@@ -69,6 +71,7 @@ def leaderboard(
         by_hand = {"--set": given.get("settings"), "--cells": cells, "a dataset as argument": dataset}
         refuse(by_hand, "does not go with --suite", "Narrow with --dataset.")
         text_only = {f"--format {format}": format in ("md", "csv", "latex"), "--over": given.get("over")}
+        text_only["--against"] = given.get("against")
         refuse(text_only, "does not go with --suite", "Write files with --output.")
         _show_suite(suite, given, format, folder)
         return

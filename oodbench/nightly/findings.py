@@ -14,7 +14,7 @@ from typing import Any
 
 from oodbench.board.cells import MethodScores
 from oodbench.board.comparison import Compared, Comparison, compare_all
-from oodbench.board.statistics import fewest_units
+from oodbench.board.moderated import FEWEST_UNITS
 from oodbench.nightly.baseline import Night, StudyState
 from oodbench.report.text import count_text, interval_text
 
@@ -145,11 +145,10 @@ def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
     if elsewhere:
         notices.append(f"the machine is not the baseline's ({'; '.join(elsewhere)}): only statistical tests decide")
     units = {len(set(scores.table["seed"])) for scores in now.scores if scores.table is not None}
-    needed = fewest_units(len(now.scores))
-    if units and min(units) < needed:
+    if units and min(units) < FEWEST_UNITS:
         notices.append(
-            f"{min(units)} seeds are too few: where all {len(now.scores)} studies differ, as on another machine, "
-            f"{needed} are needed before one can be significantly worse"
+            f"{min(units)} seeds are too few: {FEWEST_UNITS - min(units)} more are needed before a study that differs, "
+            "as on another machine, can be significantly worse"
         )
     return notices
 

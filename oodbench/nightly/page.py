@@ -75,7 +75,7 @@ def _results(judgement: Judgement) -> ReportTable:
     ]
     titles = ["study", "baseline", "tonight", "difference", "95 % interval", "p", comparison.over, "verdict"]
     legend = (
-        "Mean error over the test environments. A: the baseline, B: tonight. p: Wilcoxon signed-rank test over "
+        "Mean error over the test environments. A: the baseline, B: tonight. p: moderated paired t-test over "
         f"{comparison.over}, Holm correction over all that differ. Identical: up to rounding; on the machine of the "
         "baseline every bit is compared as well."
     )

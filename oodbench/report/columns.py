@@ -23,6 +23,8 @@ TITLES = {
     "max_ods": "max ODS",
 }
 
+AGAINST = "against "  # and the method that the others are compared with
+
 Content = Literal[
     "method", "tier", "value", "interval", "searches", "price", "published", "budget", "information", "failures"
 ]
@@ -38,8 +40,10 @@ class Column:
 def columns_of(boards: Sequence[Leaderboard]) -> list[Column]:
     """What any of the boards has. The boards have the same metrics, and the first of them is shown in most detail."""
     first = boards[0].metrics[0]
-    shown = {name: any(board.shows(name) for board in boards) for name in ("tier", "search_spread", "price")}
-    columns = [Column("method", "method"), *([Column("tier", "tier", first)] if shown["tier"] else [])]
+    shown = {name: any(board.shows(name) for board in boards) for name in ("tier", "side", "search_spread", "price")}
+    columns = [Column("method", "method")]
+    if shown["tier"] or shown["side"] or any(board.tiers.too_few for board in boards):
+        columns.append(Column("tier", AGAINST + boards[0].against if boards[0].against else "tier", first))
     for metric in boards[0].metrics:
         columns.append(Column("value", TITLES[metric], metric))
         if metric == first:

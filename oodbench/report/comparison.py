@@ -19,7 +19,7 @@ def comparison_table(comparison: Comparison, a: str, b: str) -> Table:
     from rich.table import Table
 
     caption = (
-        f"{TITLES[comparison.metric]}; B − A with its 95 % interval; p: Wilcoxon signed-rank test over "
+        f"{TITLES[comparison.metric]}; B − A with its 95 % interval; p: moderated paired t-test over "
         f"{comparison.over}, Holm correction over all that differ; better and worse are significant at 5 %."
     )
     table = Table(title=escape(f"A: {a}\nB: {b}"), title_justify="left", caption=caption, caption_justify="left")

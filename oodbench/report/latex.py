@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from oodbench.board.leaderboard import Cell, Leaderboard, Row
 from oodbench.report.columns import Column, columns_of
-from oodbench.report.tables import legend, notes, within_mark
+from oodbench.report.tables import claim_text, legend, notes, within_mark
 from oodbench.report.text import interval_text
 
 NONE = "--"
@@ -73,7 +73,7 @@ def _text(column: Column, board: Leaderboard, row: Row) -> str:
     cell = row.cells[column.metric]
     match column.content:
         case "tier":
-            return str(cell.tier or NONE)
+            return claim_text(cell, board.over, NONE)
         case "interval":
             return escape(interval_text(cell.intervals.get(board.over)))
         case "searches":

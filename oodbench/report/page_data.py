@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.board.metrics import cells_of
-from oodbench.report.columns import has_interval
+from oodbench.report.columns import AGAINST, has_interval
 from oodbench.report.drawing import Look, looks_of
 from oodbench.report.tables import legend, texts_of, titles_of
 from oodbench.report.text import ABSENT
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from oodbench.settings.space import Value
     from oodbench.study.record import ConcludedStudy, StudyRecord
 
-WORDS = ("method", "told")  # columns that are no numbers
+WORDS = ("method", "told")  # columns that are no numbers; against a method there are no tiers, but words
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
         board.dataset_id,
         board.notices,
         titles,
-        WORDS,
+        (*WORDS, *(title for title in titles if title.startswith(AGAINST))),
         lines,
         legend(board),
         titles.index("95 % interval") if has_interval(board) else None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from oodbench.board.leaderboard import Cell, Leaderboard, Row
 from oodbench.board.metrics import STABILITY
+from oodbench.board.statistics import Over
 from oodbench.report.columns import Column, columns_of, has_interval
-from oodbench.report.text import ABSENT, cell_text, interval_text, number_text, spread_text
+from oodbench.report.text import ABSENT, cell_text, count_text, interval_text, number_text, spread_text
 from oodbench.texts import markdown
 
 if TYPE_CHECKING:
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
 
 LEGEND = "value ± spread (sample std over seeds)."
 TIERS = (
-    "Tier 1: the method with the best mean and all that are not significantly worse (Wilcoxon signed-rank test over "
-    "{over}, 5 % level, Holm correction over all pairs); the next tiers are formed in the same way from the rest. "
-    "Bold (★): the only method in tier 1 of its column; ≈: one of several."
+    "Tier 1: all methods that are not significantly worse than another (moderated paired t-test over {over}, 5 % "
+    "level, Holm correction over all pairs); the next tiers are formed in the same way from the rest. Bold (★): the "
+    "only method of tier 1 that may be the best of its column; ≈: one of several (one-sided against the others, 5 % "
+    "for each method)."
+)
+AGAINST = (
+    "Against {against}: better or worse if the difference is significant (moderated paired t-test over {over}, 5 % "
+    "level, Holm correction over these comparisons only)."
 )
 WHOLE_SPACE = "n of m trials: the search space has only n points, and all were tried."
 OUT_OF_TIME = "n of m trials: the time budget ended after n."
 UNEQUAL = "†: the budget or the data differ from those of the other rows, so the row is in no tier."
 REFERENCE = "‡: a reference, shown and in no tier."
 COLLAPSED = "=‡: no better than the reference on any seed or environment, and no worse: it learned nothing."
-TOO_FEW = "Too few {over} to tell methods apart: {units}, and this many methods need {needed}. No tiers."
+TOO_FEW = "Too few {over} to tell methods apart: {units}, and a test needs {missing} more."
 INTERVALS = {
     "seeds": "95 % interval: of the mean over training draws, on these environments (bootstrap over seeds).",
     "environments": "95 % interval: of the mean over environments like these, for these training draws (bootstrap over "
@@ -44,10 +50,12 @@ def rich_table(board: Leaderboard) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(board.dataset_id), title_justify="left", caption=legend(board), caption_justify="left")
+    table = Table(
+        title=escape(board.dataset_id), title_justify="left", caption=escape(legend(board)), caption_justify="left"
+    )
     for title in titles_of(board):
         justify: Literal["left", "right"] = "left" if title in ("method", "told") else "right"
-        table.add_column(title, justify=justify, no_wrap=title != "told")
+        table.add_column(escape(title), justify=justify, no_wrap=title != "told")
     for row in board.lines:
         plain = replace(row, label=escape(row.label), information=escape(row.information))
         table.add_row(*texts_of(board, plain, "[bold]★ {}[/bold]"))
@@ -92,8 +100,10 @@ def legend(board: Leaderboard) -> str:
         parts.append(OUT_OF_TIME)
     if board.shows("tier"):
         parts.append(TIERS.format(over=board.over))
-    elif board.tiers.too_few:
-        parts.append(TOO_FEW.format(over=board.over, units=board.tiers.units, needed=board.tiers.needed))
+    if board.shows("side"):
+        parts.append(AGAINST.format(over=board.over, against=board.against))
+    if board.tiers.too_few:
+        parts.append(TOO_FEW.format(over=board.over, units=board.tiers.units, missing=board.tiers.missing))
     if any(row.unequal for row in board.rows):
         parts.append(UNEQUAL)
     parts += [REFERENCE] if any(row.reference for row in board.lines) else []
@@ -109,7 +119,7 @@ def legend(board: Leaderboard) -> str:
 
 
 def markdown_report(board: Leaderboard, ledger: bool) -> str:
-    lines = [markdown_table(board), "", legend(board), *(f"\n{markdown(note)}" for note in notes(board))]
+    lines = [markdown_table(board), "", markdown(legend(board)), *(f"\n{markdown(note)}" for note in notes(board))]
     if ledger:
         lines += ["", line(["method", *LEDGER]), line(["---", *["---:"] * len(LEDGER)])]
         lines += [line([markdown(row.label), *_spent(row)]) for row in board.rows]
@@ -118,7 +128,8 @@ def markdown_report(board: Leaderboard, ledger: bool) -> str:
 
 def markdown_table(board: Leaderboard) -> str:
     titles = titles_of(board)
-    lines = [f"**{markdown(board.dataset_id)}**", "", line(titles), line(["---", *["---:"] * (len(titles) - 1)])]
+    heads = [markdown(title) for title in titles]
+    lines = [f"**{markdown(board.dataset_id)}**", "", line(heads), line(["---", *["---:"] * (len(titles) - 1)])]
     plain = [replace(row, label=markdown(row.label), information=markdown(row.information)) for row in board.lines]
     lines += [line(texts_of(board, row, "**{}**")) for row in plain]
     return "\n".join(lines)
@@ -152,7 +163,7 @@ def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
     cell = row.cells[column.metric]
     match column.content:
         case "tier":
-            return str(cell.tier or ABSENT)
+            return claim_text(cell, board.over, ABSENT)
         case "interval":
             return interval_text(cell.intervals.get(board.over))
         case "searches":
@@ -163,6 +174,13 @@ def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
             published = cell.published
             return spread_text(published.value, published.spread) + within_mark(cell) if published else ABSENT
     return _value(row, cell, bold)
+
+
+def claim_text(cell: Cell, over: Over, absent: str) -> str:
+    """The tier, or how the method compares with the one that the board is against; or how many more seeds it takes."""
+    if cell.missing:
+        return count_text(cell.missing, f"more {over.removesuffix('s')}")
+    return cell.side or str(cell.tier or absent)
 
 
 def within_mark(cell: Cell) -> str:

@@ -73,7 +73,7 @@ def test_few_seeds_can_be_identical_but_not_better() -> None:
     result = compare(a, b)
     assert [(row.verdict, row.reason) for row in result.rows] == [
         ("identical", ""),
-        ("too few to tell", "3, 6 are needed"),
+        ("too few to tell", "2 more are needed"),
     ]
     assert not result.worsened
 
@@ -160,6 +160,13 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
         assert text in done.out, text
     board = ["leaderboard", "selection_bias", *settings]
     assert cli(*board).out == done.out  # the record has all of it
+    against = cli(*board, "--against", "erm")
+    assert against.code == 0, against.err
+    assert "against erm" in against.out
+    assert "tier" not in against.out.replace("in no tier", "")  # the legend of the constant
+    (refused, remedy) = cli(*board, "--against", "emr").err.strip().splitlines()
+    assert "there is no method on this board 'emr'. Did you mean 'erm'?" in refused
+    assert "Known: erm" in remedy
     told = cli(*board, "--cells", "all.csv", "--json").json()
     rows = {row["method"]: row for row in told["rows"]}
     assert sorted(rows) == ["erm", "erm (oracle: chosen on test data)", "fdro", "fdro (oracle: chosen on test data)"]

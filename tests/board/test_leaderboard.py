@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from oodbench.board.leaderboard import compile_leaderboard
+from oodbench.errors import UserError
 from oodbench.report.formats import render
 from oodbench.report.tables import notes, rich_table
 from oodbench.study.record import ConcludedStudy
@@ -122,12 +123,94 @@ def test_tiers_and_intervals_are_on_the_board_in_every_format() -> None:
     assert re.search(rf"│ c +│ +2 │ +{last:.3f} ± ", shown_as.getvalue())
 
 
-def test_with_few_seeds_nothing_is_claimed_and_the_board_says_so() -> None:
-    board = compile_leaderboard("data", [record("a", [1.0, 1.1, 1.2, 1.1]), record("b", [5.0, 6.0, 5.5, 5.1])])
-    assert [row.cells["mean_error"].tier for row in board.rows] == [None, None]
-    assert "tier |" not in render(board, "md")
-    assert "Too few seeds to tell methods apart: 4, and this many methods need 6." in render(board, "md")
-    assert json.loads(render(board, "json"))["too_few_to_tell"] is True
+def test_with_few_seeds_nothing_is_claimed_and_the_board_says_how_many_more() -> None:
+    methods = [record("a", [1.0, 1.1, 1.2]), record("b", [5.0, 6.0, 5.5])]
+    reference = changed(record("constant", [7.0, 8.0, 9.0]), ranked=False)
+    oracle = changed(record(f"a ({ORACLE})", [0.5, 0.6, 0.7]), selector="oracle")
+    board = compile_leaderboard("data", [*methods, reference, oracle])
+    assert [row.cells["mean_error"].tier for row in board.rows] == [None] * 4
+    text = render(board, "md")
+    for label, shown in (("a", "2 more seeds"), ("b", "2 more seeds"), ("constant ‡", "–"), (f"a ({ORACLE})", "–")):
+        assert f"| {label} | {shown} |" in text
+    assert "Too few seeds to tell methods apart: 3, and a test needs 2 more." in text
+    assert "a & 2 more seeds &" in render(board, "latex")
+    told = json.loads(render(board, "json"))
+    assert told["too_few_to_tell"] is True
+    assert [row["metrics"]["mean_error"]["more_needed"] for row in told["rows"]] == [0, 2, 2, 0]
+    names = ["e1", "e2", "e3", "e4"]
+    few = [record(label, [error, error + 0.1], names=names) for label, error in (("a", 1.0), ("b", 2.0))]
+    assert "| a | 1 more environment |" in render(compile_leaderboard("data", few, over="environments"), "md")
+
+
+def test_tiers_are_shown_wherever_intervals_are() -> None:
+    for seeds in range(2, 8):
+        studies = [record("a", list(1 + NOISE[:seeds])), record("b", list(2 + NOISE[::-1][:seeds]))]
+        for row in compile_leaderboard("data", studies).rows:
+            cell = row.cells["mean_error"]
+            assert (cell.tier is not None) == ("seeds" in cell.intervals) == (cell.missing == 0)
+
+
+def test_a_board_against_a_method_tests_that_alone() -> None:
+    rng = np.random.default_rng(5)
+    lucky = [record(f"m{number}", list(1 + rng.normal(0, 0.1, 10))) for number in range(18)]
+    studies = [record("erm", list(0.84 + rng.normal(0, 0.1, 10))), record("bad", list(3 + NOISE)), *lucky]
+    usual, against = (compile_leaderboard("data", studies, against=label) for label in ("", "erm"))
+    sides = {row.label: row.cells["mean_error"].side for row in against.rows}
+    assert sides.pop("erm") is None
+    assert sides["bad"] == "worse"
+    assert set(sides.values()) == {"worse", "no difference shown"}
+    assert all(row.cells["mean_error"].tier is None and not row.cells["mean_error"].mark for row in against.rows)
+    text = render(against, "md")
+    assert "| method | against erm | mean error |" in text
+    assert "| bad | worse |" in text
+    assert "Holm correction over these comparisons only" in text
+    assert "Tier 1" not in text
+    assert "Against erm" in render(against, "latex")
+    told = json.loads(render(against, "json"))
+    assert told["against"] == "erm"
+    assert told["rows"][-1]["metrics"]["mean_error"]["against"] == "worse"
+    assert against.frame().set_index("method")["against"]["bad"] == "worse"
+    assert "against" not in usual.frame()
+
+
+def test_a_board_may_be_against_a_reference() -> None:
+    methods = [record("a", list(1 + NOISE)), record("b", list(2 + RNG.normal(0, 0.1, 10)))]
+    reference = changed(record("constant", list(1.5 + NOISE[::-1])), ranked=False)
+    board = compile_leaderboard("data", [*methods, reference], against="constant")
+    assert [(row.label, row.cells["mean_error"].side) for row in board.rows] == [
+        ("a", "better"), ("constant", None), ("b", "worse"),
+    ]  # fmt: skip
+    other = compile_leaderboard("data", [*methods, reference], against="a")
+    assert {row.label: row.cells["mean_error"].side for row in other.rows} == {
+        "a": None,
+        "b": "worse",
+        "constant": None,
+    }
+
+
+def test_higher_is_better_against_a_method() -> None:
+    studies = []
+    for label, accuracy in (("a", 0.9), ("b", 0.5)):
+        study = record(label, list(1 - accuracy + NOISE / 10))
+        assert study.results is not None
+        results = study.results.assign(accuracy=1 - study.results["error"], f1=0.5, rows=10, loss=1.0)
+        studies.append(changed(replace(study, results=results), task="classification"))
+    board = compile_leaderboard("data", studies, metrics=["mean_accuracy"], against="b")
+    assert {row.label: row.cells["mean_accuracy"].side for row in board.rows} == {"a": "better", "b": None}
+
+
+def test_against_what_is_not_compared_is_refused_in_two_lines() -> None:
+    oracle = changed(record(f"a ({ORACLE})", list(NOISE)), selector="oracle")
+    studies = [record("a", list(1 + NOISE)), record("erm", list(2 + NOISE)), record("failed", None), oracle]
+    for label, expected in (
+        ("emr", "there is no method on this board 'emr'. Did you mean 'erm'?\nKnown: a, "),
+        ("failed", "methods cannot be compared with 'failed': it has no results.\nName another"),
+        (f"a ({ORACLE})", "it is an oracle, chosen on test data.\nName another"),
+    ):
+        with pytest.raises(UserError) as refused:
+            compile_leaderboard("data", studies, against=label)
+        assert expected in str(refused.value)
+        assert len(str(refused.value).splitlines()) == 2
 
 
 def test_over_environments_only_means_have_tiers() -> None:

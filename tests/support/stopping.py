@@ -35,6 +35,11 @@ class Stopped:
         return self.code < 0 and not self.said
 
 
+def _heed_hangups() -> None:
+    """These tests may run under nohup, which runs inherit and respect."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def stop(directory: Path, number: signal.Signals, whom: str, after: str, delay: float) -> Stopped:
     """Signal `whom` so many seconds after the run said this: the process, its group, or all that it started, too."""
     directory.mkdir(exist_ok=True)
@@ -47,6 +52,7 @@ def stop(directory: Path, number: signal.Signals, whom: str, after: str, delay: 
             stdout=subprocess.DEVNULL,
             stderr=errors,
             start_new_session=True,
+            preexec_fn=_heed_hangups,
         )
         while after not in log.read_text():
             assert run.poll() is None, log.read_text()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import runpy
 from typing import Any
 
-import numpy as np
 import pytest
 
-from oodbench.board.statistics import LEVEL
 from places import ROOT
 
 DOCS = ROOT / "docs"
-REPETITIONS = 4000
+REPETITIONS = 2000
 TABLES = dict[str, list[list[str]]]
 
 
@@ -31,24 +29,37 @@ def tables(simulation: dict[str, Any]) -> TABLES:
     return made
 
 
-def test_the_family_wise_error_stays_at_its_level(tables: TABLES) -> None:
-    noise = 3 * np.sqrt(LEVEL * (1 - LEVEL) / REPETITIONS)
-    for world, methods, over_seeds, over_environments, cells in tables["errors"][1:]:
-        assert float(over_seeds) <= LEVEL + noise, (world, methods)
-        assert float(over_environments) <= LEVEL + noise, (world, methods)
+def test_the_errors_of_every_family_stay_at_their_level(tables: TABLES) -> None:
+    for world, methods, *found in tables["errors"][1:]:
+        assert max(map(float, found)) <= 0.06, (world, methods, found)
+    for world, *found in tables["cells"][1:]:
         if "luck" in world or "all" in world.split():
-            assert float(cells) > 0.2, (world, methods)
+            assert min(map(float, found)) > 0.2, world
+
+
+def test_skewed_differences_of_unequal_size_miss_the_level(tables: TABLES) -> None:
+    """The page warns of them: if they held it, the warning would be wrong."""
+    found = {(row[0], int(row[1])): float(row[2]) for row in tables["skewed"][1:]}
+    for (world, methods), error in found.items():
+        if world == "skewed luck of equal size":
+            assert error <= 0.06, methods
+    assert found["skewed luck of unequal size", 7] > 0.08
+    assert found["a third of the methods fail on one seed in five", 20] > 0.2
 
 
 def test_power_grows_with_the_effect_and_with_seeds(tables: TABLES) -> None:
-    found = {
-        (row[0], int(row[1])): [float(cell) for cell in row[2:]] for row in tables["power"][1:] if row[2] != "too few"
-    }
+    found = {(row[0], int(row[1])): [float(cell) for cell in row[2:]] for row in tables["power"][1:]}
     for powers in found.values():
         assert powers == sorted(powers)
     for (methods, seeds), powers in found.items():
-        if seeds == 10 and (methods, 20) in found:
-            assert all(more >= less for less, more in zip(powers, found[methods, 20], strict=True))
+        if (methods, 2 * seeds) in found:
+            assert all(more >= less for less, more in zip(powers, found[methods, 2 * seeds], strict=True))
+    assert found["20", 10][1] >= 0.25  # one standard deviation
+
+
+def test_fewer_claims_find_more(tables: TABLES) -> None:
+    for world, methods, pairs, against, best in tables["families"][1:]:
+        assert float(pairs) < min(float(against), float(best)), (world, methods)
 
 
 def test_intervals_of_normal_values_hold_what_they_promise(tables: TABLES) -> None:
