@@ -15,7 +15,8 @@ class RealMLP(Method):
     """A multi-layer perceptron with robust scaling, embeddings of numbers and tuned defaults (Holzmüller, Grinsztajn &
     Steinwart 2024), by the authors' library pytabkit, which knows no weights of rows.
 
-    It keeps the epoch with the least error on a tenth of the training rows. The space is the library's own.
+    It keeps the epoch with the least error on a tenth of the training rows. The space has the values of the library's
+    own, which draws some of them more often; `lr` and `act` start from its defaults for classification.
     """
 
     space = {

@@ -15,7 +15,8 @@ class TabM(Method):
     """An ensemble of perceptrons that share most of their weights (Gorishniy, Kotelnikov & Babenko 2025), by the
     library pytabkit, which knows no weights of rows.
 
-    It stops early on a tenth of the training rows. The space is the library's own.
+    It stops early on a tenth of the training rows. The space is close to the library's own, which has `tabm-mini` and
+    `pwl` only; the first values are the library's defaults.
     """
 
     space = {
