@@ -99,9 +99,10 @@ def _compare_with(values: Numbers, labels: Sequence[str], against: str) -> tuple
     if against not in labels or len(labels) < 2:
         return Tiers(), {}
     units, missing = count_units(values)
-    sides = sides_of(values, labels.index(against)) if not missing else []
-    of_labels = {label: SIDES[int(side)] for label, side in zip(labels, sides, strict=False) if label != against}
-    return Tiers(None, (), units, missing), of_labels
+    if missing:
+        return Tiers(None, (), units, missing), {}
+    sides = zip(labels, sides_of(values, labels.index(against)).tolist(), strict=True)
+    return Tiers(None, (), units), {label: SIDES[side] for label, side in sides if label != against}
 
 
 def not_comparable(label: str, on_board: set[str], with_results: set[str], unequal: Mapping[str, str]) -> UserError:

@@ -142,6 +142,19 @@ def test_tiers_and_intervals_are_in_the_table() -> None:
     assert "95 % interval" in page.within("button")
 
 
+def test_a_page_against_a_method_has_words_instead_of_tiers() -> None:
+    studies = board().studies
+    page = Page(rendered(compile_leaderboard("data r=1", studies, against="erm")))
+    assert "against erm" in page.within("button")
+    assert "worse" in page.within("td")
+    kinds = [
+        attributes["data-kind"] for tag, attributes in page.elements if tag == "button" and "data-kind" in attributes
+    ]
+    assert kinds[:2] == ["text", "text"]
+    assert not page.classes("first-tier")
+    assert Page(rendered(board())).classes("first-tier")
+
+
 def test_the_heat_map_has_means_over_seeds() -> None:
     made = board()
     results = made.studies[0].results
