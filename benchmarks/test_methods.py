@@ -16,7 +16,7 @@ from oodbench import Linear, Recipe
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial
-from oodbench.kit import fit_references, infer_environments
+from oodbench.kit import factor_slopes, fit_references, infer_environments
 from oodbench_datasets.selection_bias import SelectionBias
 from oodbench_methods.erm import ERM
 
@@ -29,13 +29,13 @@ def selection_bias_rows() -> TrainingRows:
 
 
 def split_by_gradient(slopes: torch.Tensor) -> None:
-    """EIIL's split as the authors find it: soft assignments by Adam."""
-    logits = torch.randn(len(slopes), generator=torch.Generator().manual_seed(0)).requires_grad_()
+    """EIIL's split of slopes [row, input] as the authors find it: soft assignments by Adam."""
+    logits = torch.randn(len(slopes), 1, generator=torch.Generator().manual_seed(0)).requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=0.001)
     for _ in range(ADAM_STEPS):
         optimizer.zero_grad()
         share = logits.sigmoid()
-        (-((share * slopes).mean().square() + ((1 - share) * slopes).mean().square())).backward()
+        (-((share * slopes).mean(0).square().sum() + ((1 - share) * slopes).mean(0).square().sum())).backward()
         optimizer.step()
 
 
@@ -44,13 +44,15 @@ def test_eiils_split_against_gradient_steps(benchmark: BenchmarkFixture, report:
     rows = selection_bias_rows()
     trainer = Trainer(Setup(Linear(intercept=False), Recipe(steps=500)))
     reference = fit_references(ERM(), {0: rows}, [Trial(0, {}, 0, 1)], trainer)[0]
-    outputs = torch.tensor(reference.predict(rows.x), dtype=torch.float32)
+    slopes = torch.tensor(factor_slopes(reference, rows), dtype=torch.float32)
     started = time.perf_counter()
-    split_by_gradient(2 * (outputs - torch.tensor(rows.y, dtype=torch.float32)) * outputs)
+    split_by_gradient(slopes)
     slow = time.perf_counter() - started
     benchmark(infer_environments, reference, rows)
     fast = benchmark.stats.stats.median
-    report(f"eiil's split, 2200 rows: Adam {slow:.2f} s, sign {fast * 1e6:.0f} µs, {slow / fast:.0f}x (floor 1000x)")
+    report(
+        f"eiil's split, 2200 rows: Adam {slow:.2f} s, alternation {fast * 1e6:.0f} µs, {slow / fast:.0f}x (floor 1000x)"
+    )
     assert slow / fast >= 1000
 
 

@@ -58,15 +58,12 @@ def split_slopes(slopes: NDArray[np.float64]) -> NDArray[np.int64]:
 
     Alternates between the plane and the sums of its sides, from several planes; what is best is kept.
     """
-    starts = [np.ones(slopes.shape[1]), *np.linalg.eigh(slopes.T @ slopes)[1].T]
-    splits = [_settle(slopes, slopes @ start > 0) for start in starts]
-    size = [sum(np.square(slopes[side].sum(0)).sum() for side in (split, ~split)) for split in splits]
-    return splits[int(np.argmax(size))].astype(np.int64)
-
-
-def _settle(slopes: NDArray[np.float64], side: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    starts = np.column_stack([np.ones(slopes.shape[1]), np.linalg.eigh(slopes.T @ slopes)[1]])  # [k, start]
+    side = slopes @ starts > 0  # [row, start]: all starts are one product
     for _ in range(MOST_ROUNDS):
-        before, side = side, slopes @ (slopes[side].sum(0) - slopes[~side].sum(0)) > 0
+        before, side = side, slopes @ (slopes.T @ (2.0 * side - 1)) > 0
         if np.array_equal(before, side):
             break
-    return side
+    sums = slopes.T @ side
+    others = slopes.sum(0)[:, None] - sums
+    return side[:, int(np.argmax(np.square(sums).sum(0) + np.square(others).sum(0)))].astype(np.int64)
