@@ -1,5 +1,5 @@
-"""oodbench nightly: what is a finding and what is not, on made-up nights and on a real one. tests/nightly/ plants
-regressions in real methods."""
+"""oodbench nightly: what is a finding and what is not, on made-up nights. tests/proofs/nightly has real ones, with
+regressions planted in real methods."""
 
 from __future__ import annotations
 
@@ -155,24 +155,3 @@ def test_mistakes_are_said_in_two_lines(cli: Cli, tmp_path: Path) -> None:
         done = cli("nightly", *arguments)
         assert (done.code, len(done.err.strip().splitlines())) == (2, 2), done.err
         assert expected in done.err
-
-
-def test_a_real_suite_is_accepted_and_then_quiet(cli: Cli, ray_address: str, tmp_path: Path) -> None:
-    (tmp_path / "small.toml").write_text(SUITE)
-    first = cli("nightly", "small.toml", "--accept", "--address", ray_address)
-    assert first.code == 0, first.err
-    files = json.loads((tmp_path / "nightly.json").read_text())["files"]
-    assert files == [f"regression{end}" for end in (".md", ".csv", "_cells.csv", ".tex")] + [
-        "page/index.html",
-        "README.md",
-    ]
-    # the night before is forgotten: everything is trained again, and comes to the same bits
-    again = cli("nightly", "small.toml", "--address", ray_address, "-o", "report")
-    assert again.code == 0, again.err + again.out
-    assert "2 trainings in" in again.err
-    assert "nothing to report: 1 study compared with the baseline" in again.out
-    assert "2 seeds are too few" in again.err
-    assert (tmp_path / "report" / "index.html").exists()
-    assert (tmp_path / "report" / "boards" / "regression_cells.csv").read_bytes() == (
-        tmp_path / "regression_cells.csv"
-    ).read_bytes()
