@@ -23,7 +23,7 @@ from oodbench.study.directory import DIRECTORY
 
 @app.command()
 def figures(
-    dataset: Annotated[str, typer.Argument(help="A dataset with several test environments.")],
+    dataset: Annotated[str, typer.Argument(help="A dataset.")],
     folder: Annotated[Path, typer.Option("--output", "-o", help="A folder for the files.")],
     set_: SetOption = None,
     format: FigureFormatOption = "svg",

@@ -23,7 +23,7 @@ def check_environments(train: TrainingRows) -> None:
     if count < 2:
         raise InvalidSetting(
             f"the method compares training environments, and there is {'one' if count else 'none'}.\n"
-            "Choose a dataset with several, or a method that needs none."
+            "Train on several (for a table: --set train=a,b), or choose a method that needs none."
         )
 
 

@@ -1,4 +1,4 @@
-"""Figures of results, for a dataset setting with several test environments: what each environment came to."""
+"""Figures of results on a dataset setting: what each test environment came to."""
 
 from __future__ import annotations
 
@@ -95,11 +95,6 @@ def gather(dataset_id: str, studies: Sequence[ConcludedStudy]) -> EnvironmentSco
     if not frames:
         raise UserError(f"no study on {dataset_id!r} has a result to draw.\n`oodbench leaderboard` shows why.")
     frame = pd.concat(frames, ignore_index=True)
-    if frame["environment"].nunique() < 2:
-        raise UserError(
-            f"{dataset_id!r} has one test environment; the figures compare several.\n"
-            "`oodbench leaderboard` shows its results."
-        )
     seeds = sorted({study.record.budget.seeds for study in studies if study.results is not None})
     return EnvironmentScores(
         dataset_id,
@@ -228,7 +223,7 @@ def _title(figure: Figure, scores: EnvironmentScores, about: str) -> None:
     per_line = int(figure.get_figwidth() * 15)
     environments = scores.frame["environment"].nunique()
     lines = textwrap.wrap(scores.dataset_id, per_line)
-    notes = f"{environments} test environments, means over {scores.seeds} seeds; {about}"
+    notes = f"{environments} test environment{'s' * (environments > 1)}, means over {scores.seeds} seeds; {about}"
     if scores.without:
         notes += f"; without a result: {', '.join(scores.without)}"
     figure.suptitle("\n".join([*lines, *textwrap.wrap(notes, per_line)]), x=0.01, ha="left", fontsize=8.5)

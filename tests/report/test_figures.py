@@ -139,7 +139,6 @@ def test_methods_keep_their_colours() -> None:
     ("records", "format", "expected"),
     [
         ([FAILED], "svg", "no study on 'data' has a result to draw"),
-        ([record("erm", {"only": 0.1})], "svg", "has one test environment"),
         ([record("erm", {"a": 0.1, "b": 0.2})], "gif", "there is no format of figures 'gif'"),
     ],
 )
@@ -147,6 +146,12 @@ def test_what_cannot_be_drawn(tmp_path: Path, records: list[ConcludedStudy], for
     with pytest.raises(UserError, match=expected):
         write_figures("data", records, tmp_path / "new", format)
     assert not (tmp_path / "new").exists()
+
+
+def test_one_test_environment_is_drawn_too(tmp_path: Path) -> None:
+    written = write_figures("data", [record("erm", {"only": 0.1}), record("srm", {"only": 0.2})], tmp_path)
+    assert [path.name for path in written] == ["accuracy_f1.svg", "distribution.svg"]
+    assert all("1 test environment," in path.read_text() for path in written)
 
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
