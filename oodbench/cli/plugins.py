@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from oodbench.cli.terminal import JsonOption, app, output
+from oodbench.cli.terminal import JsonOption, SetOption, app, output, results_only
+from oodbench.settings.fields import split_assignments
 
 
 @app.command(name="list")
@@ -40,15 +41,20 @@ def list_plugins(as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A method, dataset, model family or suite.")], as_json: JsonOption = False
+    name: Annotated[str, typer.Argument(help="A method, dataset, model family or suite.")],
+    settings: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the search space of a method, the settings of a dataset, or the boards of a suite.
+
+    With --set, a dataset is read with these settings, and says how: what a run would use, and what looks wrong.
 
     Example: [bold]oodbench show selection_bias[/bold]
     """
     from oodbench.report.describe import describe_plugin, print_description
 
-    description = describe_plugin(name)
+    with results_only():
+        description = describe_plugin(name, split_assignments(settings or [], "--set"))
     if as_json:
         print(json.dumps(description, indent=2, default=str))
     else:

@@ -92,6 +92,18 @@ class Dataset(ABC):
         """What a reader of its results must know. It is shown with all of them."""
         return ""
 
+    def describe_data(self) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """How the data was read, as tables by their titles: `oodbench show NAME --set ...` prints them.
+
+        The rows of a table have the same keys, in the same order.
+        """
+        return {}
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What in the data looks like a mistake, one sentence or two each. `oodbench show` and `run` print them."""
+        return ()
+
     @property
     def facts(self) -> Mapping[str, float | int]:
         """What the author knows of the data and gives to methods that `uses` it, such as alpha0."""

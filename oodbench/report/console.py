@@ -35,6 +35,10 @@ class ConsoleProgress(Progress):
             self.console.print(
                 f"[bold yellow]notice[/bold yellow]    {escape(notice)}", highlight=False, soft_wrap=True
             )
+        for warning in dict.fromkeys(warning for study in studies for warning in study.dataset.warnings):
+            self.console.print(
+                f"[bold yellow]warning[/bold yellow]   {escape(warning)}", highlight=False, soft_wrap=True
+            )
         self.console.print(
             f"budget    {' to '.join(map(str, dict.fromkeys((trials[0], trials[-1]))))} trials × {first.budget.seeds} "
             f"seeds per method, selected by {first.selector}; "

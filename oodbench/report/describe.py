@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from oodbench.errors import UnknownName
+from oodbench.errors import UnknownName, UserError
+from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.registry import KINDS, find, names
-from oodbench.settings.fields import changed, describe_settings
+from oodbench.settings.fields import changed, configure, describe_settings
 from oodbench.settings.space import fixed_text
+from oodbench.study.study import name_dataset
 from oodbench.suite.suite import Suite
 from oodbench.suite.suitefile import read_suite, suite_names
 
@@ -16,11 +19,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def describe_plugin(name: str) -> dict[str, Any]:
+def describe_plugin(name: str, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """With settings, a dataset is made with them and describes its data."""
+    if name in names("dataset"):
+        return _dataset(name, settings or {})
+    if settings:
+        raise UserError(f"--set is for datasets, and {name!r} is none.\nLeave it out.")
     if name in names("method"):
         return _method(name)
-    if name in names("dataset"):
-        return _dataset(name)
     if name in names("model"):
         return _model(name)
     if name in suite_names() or name.endswith(".toml"):
@@ -33,7 +39,9 @@ def print_description(description: dict[str, Any], console: Console) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    console.print(f"[bold]{description['name']}[/bold] ({description['kind']})\n\n{escape(description['about'])}\n")
+    console.print(
+        f"[bold]{escape(description['name'])}[/bold] ({description['kind']})\n\n{escape(description['about'])}\n"
+    )
     for key, value in description.items():
         if key in ("name", "kind", "about"):
             continue
@@ -44,6 +52,9 @@ def print_description(description: dict[str, Any], console: Console) -> None:
             for row in value:
                 table.add_row(*(escape(str(cell)) for cell in row.values()))
             console.print(table)
+        elif key == "warnings":
+            for warning in value:
+                console.print(f"[bold yellow]warning[/bold yellow]  {escape(warning)}", highlight=False, soft_wrap=True)
         else:
             text = ", ".join(map(str, value)) if isinstance(value, list) else value
             console.print(f"{key.replace('_', ' ')}: {text or 'nothing'}", highlight=False)
@@ -85,19 +96,24 @@ def _model(name: str) -> dict[str, Any]:
     }
 
 
-def _dataset(name: str) -> dict[str, Any]:
+def _dataset(name: str, settings: Mapping[str, str]) -> dict[str, Any]:
     cls = find("dataset", name)
-    dataset = cls()
+    dataset = configure(cls, settings, f"dataset {name!r}")
     return {
-        "name": name,
+        "name": name_dataset(name, dataset) if settings else name,
         "kind": "dataset",
         "about": inspect.getdoc(cls) or "",
-        "task": "depends on its settings" if isinstance(cls.task, property) else cls.task,
+        "task": "depends on its settings" if isinstance(cls.task, property) and not settings else dataset.task,
         "model": _with_settings(cls.model.name, cls.model),
         "recipe": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
-        "settings": _settings(cls),
+        **(_data(dataset) if settings else {"settings": _settings(cls)}),
     }
+
+
+def _data(dataset: Dataset) -> dict[str, Any]:
+    tables = {title: [dict(row) for row in table] for title, table in dataset.describe_data().items()}
+    return {**tables, "warnings": list(dataset.warnings)}
 
 
 def _settings(cls: type[Any]) -> list[dict[str, str]]:

@@ -24,6 +24,10 @@ FEW = 10  # whole numbers with no more distinct values than this are taken for c
 
 class Feature(Protocol):
     @property
+    def name(self) -> str:
+        """The column of the table."""
+
+    @property
     def columns(self) -> tuple[str, ...]: ...
 
     def encode(self, rows: Integers, train: Integers) -> Array:

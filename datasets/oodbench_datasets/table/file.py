@@ -53,13 +53,17 @@ class TableFile:
         kind = self.data.schema.field(name).type
         return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
 
+    def holds_text(self, name: str) -> bool:
+        import pyarrow.types as kinds
+
+        kind = self._kind(name)
+        return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
     def check_is_feature(self, name: str) -> None:
         import pyarrow.types as kinds
 
-        kind = self.data.schema.field(name).type
-        kind = kind.value_type if kinds.is_dictionary(kind) else kind
-        text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
-        if not (self.holds_numbers(name) or text or kinds.is_boolean(kind) or kinds.is_null(kind)):
+        kind = self._kind(name)
+        if not (self.holds_numbers(name) or self.holds_text(name) or kinds.is_boolean(kind) or kinds.is_null(kind)):
             raise InvalidSetting(
                 f"dataset 'table': column {name!r} holds {kind} values, which are neither numbers nor text.\n"
                 f"Leave it out with drop={name}, or turn it into numbers or text in the file."
@@ -104,6 +108,12 @@ class TableFile:
         rank = np.full(len(values) + 1, -1, dtype=np.int64)  # the last is for missing values, at -1
         rank[levels] = np.arange(len(levels))
         return Levels(rank[codes], tuple(_as_text(values[place]) for place in levels))
+
+    def _kind(self, name: str) -> Any:
+        import pyarrow.types as kinds
+
+        kind = self.data.schema.field(name).type
+        return kind.value_type if kinds.is_dictionary(kind) else kind
 
     def _plain(self, name: str) -> Any:
         import pyarrow.types as kinds

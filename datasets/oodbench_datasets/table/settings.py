@@ -1,0 +1,53 @@
+"""The settings of a table, and what can be said against them before a file is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from oodbench import setting
+from oodbench_datasets.table.target import parse_bound
+
+SHARE = 0.7  # of a training environment's rows that a seed trains on, unless train_rows says how many
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    path: str = setting("", "a file: .csv, .tsv (also with .gz) or .parquet")
+    target: str = setting("", "the column to predict")
+    environment: str = setting("", "the column that says which environment a row is from")
+    train_in: tuple[str, ...] = setting((), "environments to train on; several are the known groups", name="train")
+    test_in: tuple[str, ...] = setting((), "environments to test on; if none is named, all others", name="test")
+    problem: Literal["auto", "regression", "classification"] = setting(
+        "auto", "auto: regression for numbers with more than two distinct values, else classification", name="task"
+    )
+    positive: str = setting("", "what makes a row class 1: a bound such as >20 or <=0.5, or a value of the target")
+    drop: tuple[str, ...] = setting((), "columns to drop")
+    categorical: tuple[str, ...] = setting((), "columns whose numbers are codes")
+    numeric: tuple[str, ...] = setting((), "columns whose numbers are quantities, even with few distinct values")
+    rare: float = setting(0.01, "levels in less than this share of the training environments' rows are merged")
+    train_rows: int = setting(0, f"rows of each training environment a seed trains on; 0: {SHARE:.0%} of them")
+    validation_rows: int = setting(
+        0, "most validation rows of each training environment, from the rows not trained on; 0: all"
+    )
+    test_rows: int = setting(5000, "most rows of each test environment, sampled anew for each seed; 0: all")
+    least_rows: int = setting(10, "fewest rows that an environment may have")
+
+    def __post_init__(self) -> None:
+        if min(self.train_rows, self.validation_rows, self.test_rows) < 0 or self.least_rows < 2:
+            raise ValueError("train_rows, validation_rows and test_rows must be 0 or more, least_rows 2 or more.")
+        if not 0 <= self.rare < 1:
+            raise ValueError("rare is a share, from 0 to below 1.")
+        parse_bound(self.positive)
+        if self.positive and self.problem == "regression":
+            raise ValueError("positive defines classes, and task=regression has none.\nRemove one of the two settings.")
+        used: dict[str, str] = {}
+        columns = {"target": (self.target,), "environment": (self.environment,), "drop": self.drop}
+        columns |= {"categorical": self.categorical, "numeric": self.numeric}
+        for names, what in ((columns, "column"), ({"train": self.train_in, "test": self.test_in}, "environment")):
+            for role, listed in names.items():
+                for name in filter(None, listed):
+                    if used.setdefault(f"{what} {name!r}", role) != role or listed.count(name) > 1:
+                        earlier = used[f"{what} {name!r}"]
+                        twice = f"twice in {role}" if earlier == role else f"both in {earlier} and in {role}"
+                        raise ValueError(f"{what} {name!r} is {twice}.\nName it once.")
