@@ -22,9 +22,12 @@ from oodbench.plugin.files import Sources, Transfer
 from oodbench_datasets.acs import archive
 from oodbench_datasets.acs.files import CensusFiles
 from oodbench_datasets.table import size
-from oodbench_datasets.table.file import open_table
+from oodbench_datasets.table.read import open_table
+from oodbench_datasets.table.settings import TableSettings
 
 Make = Callable[..., Any]
+
+PLAIN = TableSettings().reading
 
 # a process of its own in between, for one that this large one starts would begin with its peak
 MEASURE = """
@@ -156,8 +159,8 @@ def test_a_text_that_stands_in_every_row(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": column, "y": np.arange(rows)}), tmp_path / "text.parquet")
     assert (tmp_path / "text.parquet").stat().st_size < 2_000_000
     with pytest.raises(InvalidSetting, match="text.parquet has more than 4 GB of values"):
-        open_table(str(tmp_path / "text.parquet"), (), ("y",))
-    assert len(open_table(str(tmp_path / "text.parquet"), ("text",), ("y",))) == rows
+        open_table(str(tmp_path / "text.parquet"), (), ("y",), PLAIN)
+    assert len(open_table(str(tmp_path / "text.parquet"), ("text",), ("y",), PLAIN)) == rows
 
 
 def test_compressed_text_and_many_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +169,8 @@ def test_compressed_text_and_many_columns(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(b"x,y\n" + b"1,2\n" * 1_000_000))
     monkeypatch.setattr(size, "MOST_BYTES", 3_000_000)
     with pytest.raises(InvalidSetting, match="rows.csv.gz has more than"):
-        open_table(str(tmp_path / "rows.csv.gz"), (), ())
+        open_table(str(tmp_path / "rows.csv.gz"), (), (), PLAIN)
     names = ",".join(f"c{number}" for number in range(30_000))
     (tmp_path / "wide.csv").write_text(names + "\n" + ",".join("1" * 30_000) + "\n")
     with pytest.raises(InvalidSetting, match="wide.csv has 30,000 columns, more than 20,000"):
-        open_table(str(tmp_path / "wide.csv"), (), ())
+        open_table(str(tmp_path / "wide.csv"), (), (), PLAIN)

@@ -1,26 +1,15 @@
-"""Columns of a CSV or Parquet file: only those that are needed, each read once."""
+"""The columns of a table, as numbers or as levels."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
-import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.errors import InvalidSetting, UnknownName
-from oodbench.plugin.reading import open_regular
-from oodbench_datasets.table.size import PARQUET, check_column_count, check_table_size
-
-SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-SHOWN = 20  # column names in a message
+from oodbench.errors import InvalidSetting
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +55,7 @@ class TableFile:
         if not (self.holds_numbers(name) or self.holds_text(name) or kinds.is_boolean(kind) or kinds.is_null(kind)):
             raise InvalidSetting(
                 f"dataset 'table': column {name!r} holds {kind} values, which are neither numbers nor text.\n"
-                f"Leave it out with drop={name}, or turn it into numbers or text in the file."
+                f"Leave it out with drop={name}, read dates with dates={name}, or turn it into numbers or text."
             )
 
     def numbers(self, name: str, purpose: str) -> NDArray[np.float64]:
@@ -78,7 +67,7 @@ class TableFile:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidSetting(
                 f"dataset 'table': {purpose} {name!r} must hold numbers, but contains {self._not_a_number(name)!r}.\n"
-                "Correct it in the file, or name another column."
+                "Correct it in the file, list it in missing if it stands for a missing value, or name another column."
             ) from None
         values: NDArray[np.float64] = column.to_numpy().astype(np.float64)
         infinite = int(np.isinf(values).sum())
@@ -128,86 +117,6 @@ class TableFile:
             except ValueError:
                 return text
         return str(self.data.schema.field(name).type)
-
-
-def open_table(path: str, drop: Sequence[str], needed: Iterable[str]) -> TableFile:
-    """The file without the columns to drop; `needed` ones must be there."""
-    stat = _stat(path)
-    names = _guard(path, _column_names, path)
-    check_column_count(path, names)
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise InvalidSetting(f"dataset 'table': {path} has two columns {twice[0]!r}.\nRename one of them.")
-    listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    for name in (*needed, *drop):
-        if name not in names:
-            raise UnknownName("column", name, names, f"{path} has: {listed}.")
-    wanted = tuple(name for name in names if name not in drop)
-    _guard(path, check_table_size, path, wanted)
-    table: TableFile = _guard(path, _read, path, (stat.st_mtime_ns, stat.st_size), wanted)
-    if len(table) == 0:
-        raise InvalidSetting(f"dataset 'table': {path} has no rows.\nName a file with rows.")
-    return table
-
-
-def _stat(path: str) -> os.stat_result:
-    try:
-        with open_regular(Path(path)) as file:
-            return os.fstat(file.fileno())
-    except OSError as error:
-        raise InvalidSetting(
-            f"dataset 'table': path={path} cannot be read: {error.strerror}.\n"
-            "Check the path: it is relative to the folder where the command runs."
-        ) from None
-
-
-def _guard(path: str, function: Any, *arguments: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return function(*arguments)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise InvalidSetting(
-            f"dataset 'table': {path} cannot be read: {reason}.\nGive a whole CSV file in UTF-8, or a Parquet file."
-        ) from None
-
-
-def _column_names(path: str) -> list[str]:
-    if path.endswith(PARQUET):
-        from pyarrow.parquet import read_schema
-
-        return list(read_schema(path).names)
-    from pyarrow.csv import open_csv
-
-    with open_csv(path, parse_options=_parse_options(path)) as reader:
-        return list(reader.schema.names)
-
-
-@functools.lru_cache(maxsize=2)
-def _read(path: str, stamp: tuple[int, int], columns: tuple[str, ...]) -> TableFile:
-    """`stamp`, the time and size of the file, makes a changed file another one."""
-    with Path(path).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if path.endswith(PARQUET):
-        from pyarrow.parquet import read_table
-
-        return TableFile(path, digest, read_table(path, columns=list(columns)))
-    from pyarrow.csv import ConvertOptions, read_csv
-
-    options = ConvertOptions(include_columns=list(columns), strings_can_be_null=True)
-    return TableFile(path, digest, read_csv(path, parse_options=_parse_options(path), convert_options=options))
-
-
-def _parse_options(path: str) -> Any:
-    from pyarrow.csv import ParseOptions
-
-    for ending, separator in SEPARATORS.items():
-        if path.endswith(ending):
-            return ParseOptions(delimiter=separator)
-    raise InvalidSetting(
-        f"dataset 'table': path={path} has no known file extension.\nKnown: {', '.join((*SEPARATORS, *PARQUET))}."
-    )
 
 
 def _is_missing(value: Any) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oodbench import setting
+from oodbench_datasets.table.dates import PARTS
+from oodbench_datasets.table.read import Reading
 from oodbench_datasets.table.target import parse_bound
 
 SHARE = 0.7  # of a training environment's rows that a seed trains on, unless train_rows says how many
@@ -22,6 +24,19 @@ class TableSettings:
         "auto", "auto: regression for numbers with more than two distinct values, else classification", name="task"
     )
     positive: str = setting("", "what makes a row class 1: a bound such as >20 or <=0.5, or a value of the target")
+    separator: Literal["auto", "comma", "semicolon", "tab", "pipe"] = setting(
+        "auto", "between the fields of a text file; auto: as the file extension says, or as its first line looks"
+    )
+    missing: tuple[str, ...] = setting((), "markers of missing values, such as ? or -999, beside empty fields and NA")
+    thousands: Literal["none", "comma", "point", "space", "apostrophe"] = setting(
+        "none", "the mark between thousands of a number, as in 1,003.56"
+    )
+    decimal: Literal["point", "comma"] = setting("point", "the decimal mark of numbers")
+    dates: tuple[str, ...] = setting((), "columns that hold dates")
+    date_format: str = setting("", "of dates as text, such as %d.%m.%Y; by default, the one known format that fits")
+    date_parts: tuple[str, ...] = setting(
+        ("number", "month", "weekday"), "what dates become: number (of days), year, month, day, weekday, hour"
+    )
     drop: tuple[str, ...] = setting((), "columns to drop")
     categorical: tuple[str, ...] = setting((), "columns whose numbers are codes")
     numeric: tuple[str, ...] = setting((), "columns whose numbers are quantities, even with few distinct values")
@@ -41,6 +56,21 @@ class TableSettings:
         parse_bound(self.positive)
         if self.positive and self.problem == "regression":
             raise ValueError("positive defines classes, and task=regression has none.\nRemove one of the two settings.")
+        self._check_reading()
+        self._check_names()
+
+    def _check_reading(self) -> None:
+        if self.thousands == self.decimal:
+            raise ValueError(f"thousands and decimal are both {self.decimal}.\nA mark cannot be both.")
+        parts = ",".join(self.date_parts)
+        for part in self.date_parts:
+            if part not in PARTS or self.date_parts.count(part) > 1:
+                raise ValueError(f"date_parts={parts} is wrong at {part!r}.\nName some of {', '.join(PARTS)}, once.")
+        if len(set(self.dates)) < len(self.dates) or set(self.dates) & set(self.drop):
+            raise ValueError(f"dates={','.join(self.dates)} names a column twice, or one of drop.\nName it once.")
+
+    def _check_names(self) -> None:
+        """No column and no environment has two roles."""
         used: dict[str, str] = {}
         columns = {"target": (self.target,), "environment": (self.environment,), "drop": self.drop}
         columns |= {"categorical": self.categorical, "numeric": self.numeric}
@@ -51,3 +81,9 @@ class TableSettings:
                         earlier = used[f"{what} {name!r}"]
                         twice = f"twice in {role}" if earlier == role else f"both in {earlier} and in {role}"
                         raise ValueError(f"{what} {name!r} is {twice}.\nName it once.")
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(
+            self.separator, self.missing, self.thousands, self.decimal, self.dates, self.date_format, self.date_parts
+        )

@@ -15,8 +15,8 @@ from oodbench import Dataset, Environment, Mlp, Recipe
 from oodbench.engine.data import Task
 from oodbench.errors import InvalidSetting
 from oodbench_datasets.table.features import Category
-from oodbench_datasets.table.file import open_table
 from oodbench_datasets.table.prepare import Prepared, prepare
+from oodbench_datasets.table.read import open_table
 from oodbench_datasets.table.report import describe
 from oodbench_datasets.table.settings import SHARE, TableSettings
 from oodbench_datasets.table.warn import find_warnings
@@ -91,7 +91,7 @@ class Table(TableSettings, Dataset):
                 "For example: --set path=people.csv --set target=income --set environment=state --set train=MA."
             )
         needed = (self.target, self.environment, *self.categorical, *self.numeric)
-        return prepare(self, open_table(self.path, self.drop, needed))
+        return prepare(self, open_table(self.path, self.drop, needed, self.reading))
 
     @property
     def _given(self) -> dict[str, object]:

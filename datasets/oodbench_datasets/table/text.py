@@ -13,7 +13,17 @@ MARKED = {  # (mark of thousands, decimal mark) as a user sets them
     ("space", "point"): re.compile(r"[-+]?\d{1,3}([ \u00a0\u202f]\d{3})+(\.\d+)?"),
     ("none", "comma"): re.compile(r"[-+]?\d*,\d+"),
 }
-DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y", "%b %d, %Y")
+DATE_FORMATS = (
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y%m%d",
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%d %b %Y",
+    "%b %d, %Y",
+)
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 LOOKED_AT = 200  # texts that are tried as dates
 

@@ -54,13 +54,16 @@ def _read_wrongly(table: TableFile, name: str) -> Iterator[str]:
             strays = [levels.texts[place] for place in np.flatnonzero(~readable)]
             yield (
                 f"has numbers in {rows[readable].sum()} rows and text in {rows[~readable].sum()}, such as "
-                f"{strays[0]!r}: it is read as text. Leave such fields empty in the file, if they are missing values."
+                f"{strays[0]!r}: it is read as text. If these are missing values, set missing={','.join(strays[:3])}"
+                + (" and so on." if len(strays) > 3 else ".")
             )
         elif any(marked):
-            example = next(text for text, marks in zip(levels.texts, marked, strict=True) if marks)
-            yield f"has numbers such as {example!r}, which are read as text. Write them without marks for thousands."
+            example, (thousands, decimal) = next(pair for pair in zip(levels.texts, marked, strict=True) if pair[1])
+            remedy = [f"thousands={thousands}"] if thousands != "none" else []
+            remedy += [f"decimal={decimal}"] if decimal != "point" else []
+            yield f"has numbers such as {example!r}, which are read as text. Set {' and '.join(remedy)}."
     elif len(levels.texts) and date_formats(levels.texts[:LOOKED_AT]):
-        yield f"has dates such as {levels.texts[0]!r}, which are read as text. Drop it, or write numbers."
+        yield f"has dates such as {levels.texts[0]!r}, which are read as text. Set dates={name}."
 
 
 def _identifies_rows(table: TableFile, name: str) -> Iterator[str]:

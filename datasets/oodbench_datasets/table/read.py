@@ -1,0 +1,161 @@
+"""A CSV or Parquet file as a table: only the columns that are needed, each read once."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import hashlib
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oodbench.errors import InvalidSetting, UnknownName
+from oodbench.plugin.reading import open_regular
+from oodbench_datasets.table.convert import MARKS, convert_texts
+from oodbench_datasets.table.dates import part_names, replace_dates
+from oodbench_datasets.table.file import TableFile
+from oodbench_datasets.table.size import PARQUET, check_column_count, check_table_size
+
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+EXTENSIONS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+SHOWN = 20  # column names in a message
+LONGEST_LINE = 1 << 20
+LONGEST_BLOCK = (1 << 31) - 1  # bytes, as pyarrow counts them
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the texts of a file are to be read."""
+
+    separator: str
+    missing: tuple[str, ...]
+    thousands: str
+    decimal: str
+    dates: tuple[str, ...]
+    date_format: str
+    date_parts: tuple[str, ...]
+
+
+def open_table(path: str, drop: Sequence[str], needed: Iterable[str], how: Reading) -> TableFile:
+    """The file without the columns to drop; `needed` ones must be there, perhaps as parts of dates."""
+    stat = _stat(path)
+    separator = "" if path.endswith(PARQUET) else _guard(path, _find_separator, path, how.separator)
+    names = _guard(path, _column_names, path, separator)
+    check_column_count(path, names)
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise InvalidSetting(f"dataset 'table': {path} has two columns {twice[0]!r}.\nRename one of them.")
+    listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    parts = [part for name in how.dates if name in names for part in part_names(name, how.date_parts)]
+    for name in (*(name for name in needed if name not in parts), *how.dates, *drop):
+        if name not in names:
+            raise UnknownName("column", name, [*names, *parts], f"{path} has: {listed}.")
+    wanted = tuple(name for name in names if name not in drop)
+    _guard(path, check_table_size, path, wanted)
+    table: TableFile = _guard(path, _read, path, (stat.st_mtime_ns, stat.st_size), wanted, separator, how)
+    for name in needed:
+        if name not in table.names:  # a date, of which only other parts are wanted
+            raise UnknownName("column", name, table.names, f"Its parts are: {', '.join(parts)}; date_parts says which.")
+    if len(table) == 0:
+        raise InvalidSetting(f"dataset 'table': {path} has no rows.\nName a file with rows.")
+    return table
+
+
+def _stat(path: str) -> os.stat_result:
+    try:
+        with open_regular(Path(path)) as file:
+            return os.fstat(file.fileno())
+    except OSError as error:
+        raise InvalidSetting(
+            f"dataset 'table': path={path} cannot be read: {error.strerror}.\n"
+            "Check the path: it is relative to the folder where the command runs."
+        ) from None
+
+
+def _guard(path: str, function: Any, *arguments: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return function(*arguments)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise InvalidSetting(
+            f"dataset 'table': {path} cannot be read: {reason}.\nGive a whole CSV file in UTF-8, or a Parquet file."
+        ) from None
+
+
+def _find_separator(path: str, wanted: str) -> str:
+    """As the extension says, unless the first line is one field with it, and several with another separator."""
+    usual = next((separator for ending, separator in EXTENSIONS.items() if path.endswith(ending)), None)
+    if usual is None:
+        raise InvalidSetting(
+            f"dataset 'table': path={path} has no known file extension.\nKnown: {', '.join((*EXTENSIONS, *PARQUET))}."
+        )
+    if wanted != "auto":
+        return SEPARATORS[wanted]
+    line = _first_line(path)
+    try:
+        if not line.strip() or len(next(csv.reader([line], delimiter=usual))) > 1:
+            return usual
+    except csv.Error:  # a field that is too long to be a name
+        return usual
+    return max(SEPARATORS.values(), key=lambda separator: (line.count(separator), separator == usual))
+
+
+def _first_line(path: str) -> str:
+    """Nothing of a file whose compression is damaged: whoever reads all of it says so."""
+    with open_regular(Path(path)) as file:
+        try:
+            text = gzip.GzipFile(fileobj=file).read(LONGEST_LINE) if path.endswith(".gz") else file.read(LONGEST_LINE)
+        except (EOFError, zlib.error):
+            return ""
+    return next(iter(text.decode("utf-8-sig", errors="replace").splitlines()), "")
+
+
+def _column_names(path: str, separator: str) -> list[str]:
+    if path.endswith(PARQUET):
+        from pyarrow.parquet import read_schema
+
+        return list(read_schema(path).names)
+    from pyarrow.csv import ParseOptions, open_csv
+
+    with open_csv(path, parse_options=ParseOptions(delimiter=separator)) as reader:
+        return list(reader.schema.names)
+
+
+@functools.lru_cache(maxsize=2)
+def _read(path: str, stamp: tuple[int, int], columns: tuple[str, ...], separator: str, how: Reading) -> TableFile:
+    """`stamp`, the time and size of the file, makes a changed file another one."""
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if path.endswith(PARQUET):
+        from pyarrow.parquet import read_table
+
+        data = read_table(path, columns=list(columns))
+    else:
+        data = _read_text(path, columns, separator, how)
+    data = convert_texts(data, how.missing, how.thousands, how.decimal)
+    return TableFile(path, digest, replace_dates(data, how.dates, how.date_parts, how.date_format))
+
+
+def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading) -> Any:
+    import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
+    options = ConvertOptions(
+        include_columns=list(columns), strings_can_be_null=True, decimal_point=MARKS[how.decimal],
+        null_values=[*ConvertOptions().null_values, *how.missing],
+    )  # fmt: skip
+    parse = ParseOptions(delimiter=separator)
+    try:
+        return read_csv(path, parse_options=parse, convert_options=options)
+    except pa.ArrowInvalid as error:
+        if "conversion error" not in str(error):
+            raise
+    # a text stands below the block by which the column was taken for numbers: look at all rows
+    return read_csv(path, ReadOptions(block_size=LONGEST_BLOCK), parse_options=parse, convert_options=options)
