@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodbench.errors import UserError
@@ -84,6 +84,7 @@ def test_a_stray_text_far_below(tmp_path: Path) -> None:
     assert table(tmp_path / "t.csv", missing="?").columns == ("size", "other")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9).map(lambda value: round(value, 2)), min_size=1),
     st.sampled_from([("comma", "point"), ("point", "comma"), ("space", "comma"), ("apostrophe", "point")]),
@@ -109,6 +110,7 @@ def test_thousands_of_a_file(tmp_path: Path) -> None:
     assert same(table(tmp_path / "t.csv", thousands="comma"), table(tmp_path / "plain.csv"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.datetimes().map(lambda when: when.replace(microsecond=0)), min_size=1, max_size=20))
 def test_parts_of_dates_against_datetime(dates: list[Any]) -> None:
     from datetime import datetime

@@ -6,7 +6,7 @@ Which features there are is said by the rows of the training environments, the s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.errors import InvalidSetting
+from oodbench_datasets.table.encoding import Frequency, TargetMean
 from oodbench_datasets.table.file import Levels, TableFile
+from oodbench_datasets.table.ordinal import parse_ordinals
+from oodbench_datasets.table.settings import TableSettings
+from oodbench_datasets.table.target import Target
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,6 +30,10 @@ class Feature(Protocol):
     @property
     def name(self) -> str:
         """The column of the table."""
+
+    @property
+    def kind(self) -> str:
+        """What the column was read as, for people."""
 
     @property
     def columns(self) -> tuple[str, ...]: ...
@@ -41,6 +49,7 @@ class Number:
     name: str
     values: Array  # [row], NaN where missing
     gaps: bool  # in the training environments
+    kind: str = "number"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,6 +77,7 @@ class Category:
     codes: Integers  # [row], -1 where missing
     places: Integers  # [level + 1], the column of each level; the last is for missing values
     columns: tuple[str, ...]
+    kind = "category"
 
     def encode(self, rows: Integers, train: Integers) -> Array:
         places = self.places[self.codes[rows]]
@@ -77,27 +87,27 @@ class Category:
 
 
 def find_features(
-    table: TableFile,
-    names: Collection[str],
-    pool: Integers,
-    categorical: Collection[str],
-    numeric: Collection[str],
-    rare: float,
+    table: TableFile, names: Collection[str], pool: Integers, settings: TableSettings, target: Target
 ) -> list[Feature]:
     """The features that these columns give; `pool` are the rows of the training environments."""
+    ordinals = parse_ordinals(settings.ordinal)
     features: list[Feature] = []
     for name in names:
-        if name not in numeric:
+        if name not in settings.numeric:
             table.check_is_feature(name)
-        values = table.numbers(name, "column") if name in numeric or table.holds_numbers(name) else None
-        if values is None or name in categorical or (name not in numeric and _are_codes(values[pool])):
-            category = _make_category(name, table.levels(name), pool, rare)
-            features += [category] if len(category.columns) > 1 else []
+        if name in ordinals:
+            features += _make_number(name, _ranks(table, name, ordinals[name]), pool, "ordinal")
+            continue
+        number = name in settings.numeric or table.holds_numbers(name)
+        values = table.numbers(name, "column") if number else None
+        if (
+            values is None
+            or name in settings.categorical
+            or (name not in settings.numeric and _are_codes(values[pool]))
+        ):
+            features += _make_category(name, table.levels(name), pool, settings, target)
         else:
-            gaps = np.isnan(values[pool])
-            present = values[pool][~gaps]
-            varies = len(present) > 0 and (np.ptp(present) > 0 or gaps.any())
-            features += [Number(name, values, bool(gaps.any()))] if varies else []
+            features += _make_number(name, values, pool)
     if not features:
         raise InvalidSetting(
             "dataset 'table': no column varies in the training environments, so there is nothing to learn from.\n"
@@ -106,12 +116,45 @@ def find_features(
     return features
 
 
+def _make_number(name: str, values: Array, pool: Integers, kind: str = "number") -> list[Feature]:
+    """Nothing of a column that does not vary."""
+    gaps = np.isnan(values[pool])
+    present = values[pool][~gaps]
+    varies = len(present) > 0 and (np.ptp(present) > 0 or gaps.any())
+    return [Number(name, values, bool(gaps.any()), kind)] if varies else []
+
+
+def _ranks(table: TableFile, name: str, order: Sequence[str]) -> Array:
+    levels = table.levels(name)
+    for text in levels.texts:
+        if text not in order:
+            raise InvalidSetting(
+                f"dataset 'table': column {name!r} has the level {text!r}, which ordinal does not name.\n"
+                "Name all levels in their order, or list it in missing."
+            )
+    ranks = np.array([*(order.index(text) for text in levels.texts), np.nan])  # the last is for missing values
+    return ranks[levels.codes]
+
+
 def _are_codes(values: Array) -> bool:
     distinct = np.unique(values[~np.isnan(values)])
     return 2 < len(distinct) <= FEW and bool((distinct == np.round(distinct)).all())
 
 
-def _make_category(name: str, levels: Levels, pool: Integers, rare: float) -> Category:
+def _make_category(name: str, levels: Levels, pool: Integers, settings: TableSettings, target: Target) -> list[Feature]:
+    distinct = len(np.unique(levels.codes[pool]))
+    if distinct > settings.many and settings.many_as == "frequency":
+        return [Frequency(name, levels.codes, len(levels.texts))]
+    if distinct > settings.many and settings.many_as == "target":
+        shown = target.classes[1:] if len(target.classes) == 2 else target.classes
+        columns = tuple(f"{name} share of {text}" for text in shown) or (f"{name} mean of target",)
+        y = target.y[:, None] == np.arange(len(target.classes))[-len(columns) :] if shown else target.y[:, None]
+        return [TargetMean(name, levels.codes, len(levels.texts), y.astype(np.float64), columns, settings.smoothing)]
+    category = _make_indicators(name, levels, pool, settings.rare)
+    return [category] if len(category.columns) > 1 else []
+
+
+def _make_indicators(name: str, levels: Levels, pool: Integers, rare: float) -> Category:
     counts = np.bincount(levels.codes[pool] + 1, minlength=len(levels.texts) + 1)  # missing values first
     missing, counts = int(counts[0]), counts[1:]
     common = np.flatnonzero((counts > 0) & (counts >= rare * len(pool)))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oodbench.errors import InvalidSetting, UnknownName
 from oodbench_datasets.table.features import Feature, find_features
 from oodbench_datasets.table.file import TableFile
+from oodbench_datasets.table.rows import parse_conditions, wanted_rows
 from oodbench_datasets.table.settings import TableSettings
 from oodbench_datasets.table.target import Target, find_target
 
@@ -37,7 +38,8 @@ class Prepared:
 def prepare(settings: TableSettings, table: TableFile) -> Prepared:
     environments = table.levels(settings.environment)
     targeted, placed = table.present(settings.target), table.present(settings.environment)
-    present = targeted & placed
+    chosen = wanted_rows(table, parse_conditions(settings.where))
+    present = targeted & placed & chosen
     counts = np.bincount(environments.codes[present], minlength=len(environments.texts))
     code_of = {text: code for code, text in enumerate(environments.texts) if counts[code]}
     if len(code_of) < 2:
@@ -58,19 +60,21 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
     wanted = np.isin(environments.codes, [code_of[name] for name in (*settings.train_in, *tested)])
     kept = np.flatnonzero(present & wanted)
     left_out = {
-        "no target": int((~targeted).sum()),
-        "no environment": int((targeted & ~placed).sum()),
+        "not in where": int((~chosen).sum()),
+        "no target": int((chosen & ~targeted).sum()),
+        "no environment": int((chosen & targeted & ~placed).sum()),
         "environment in no role": int((present & ~wanted).sum()),
     }
     codes, table = environments.codes[kept], table.only(kept)
     rows = {name: np.flatnonzero(codes == code_of[name]) for name in (*settings.train_in, *tested)}
     train = {name: rows[name] for name in settings.train_in}
     pool = np.concatenate(list(train.values()))
-    columns = [name for name in table.names if name not in (settings.target, settings.environment)]
+    columns = [name for name in table.names if name not in (settings.target, settings.environment, *settings.drop)]
+    target = find_target(table, settings.target, pool, settings.problem, settings.positive)
     return Prepared(
         table=table,
-        target=find_target(table, settings.target, pool, settings.problem, settings.positive),
-        features=find_features(table, columns, pool, settings.categorical, settings.numeric, settings.rare),
+        target=target,
+        features=find_features(table, columns, pool, settings, target),
         train=train,
         test={name: rows[name] for name in tested},
         left_out={reason: count for reason, count in left_out.items() if count},

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from oodbench_datasets.table.features import Category, Number
 from oodbench_datasets.table.prepare import Integers, Prepared
 from oodbench_datasets.table.settings import TableSettings
 
@@ -32,10 +31,10 @@ def _columns(settings: TableSettings, prepared: Prepared) -> Rows:
             kind = f"target, {prepared.target.task}"
         elif name == settings.environment:
             kind = "environment"
-        elif isinstance(feature, Number):
-            kind = "number"
-        elif isinstance(feature, Category):
-            kind = "category"
+        elif feature is not None:
+            kind = feature.kind
+        elif name in settings.drop:
+            kind = "dropped: in drop"
         else:
             kind = _why_dropped(prepared, name)
         rows.append(
@@ -50,6 +49,7 @@ def _columns(settings: TableSettings, prepared: Prepared) -> Rows:
     return rows + [
         {"column": name, "read as": "dropped: in drop", "levels": "", "missing": "", "features": 0}
         for name in settings.drop
+        if name not in table.names
     ]
 
 

@@ -7,7 +7,9 @@ from typing import Literal
 
 from oodbench import setting
 from oodbench_datasets.table.dates import PARTS
+from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.read import Reading
+from oodbench_datasets.table.rows import parse_conditions
 from oodbench_datasets.table.target import parse_bound
 
 SHARE = 0.7  # of a training environment's rows that a seed trains on, unless train_rows says how many
@@ -40,6 +42,13 @@ class TableSettings:
     drop: tuple[str, ...] = setting((), "columns to drop")
     categorical: tuple[str, ...] = setting((), "columns whose numbers are codes")
     numeric: tuple[str, ...] = setting((), "columns whose numbers are quantities, even with few distinct values")
+    ordinal: tuple[str, ...] = setting((), "columns of ordered levels, as size=small<medium<large: they are numbers")
+    where: tuple[str, ...] = setting((), "conditions for rows, such as age>=18 or state=MA|NY; all must hold")
+    many_as: Literal["levels", "frequency", "target"] = setting(
+        "levels", "a category with many levels: a column a level, their frequency, or the mean of the target in them"
+    )
+    many: int = setting(20, "more levels than this are many")
+    smoothing: float = setting(10.0, "rows with the mean of all that are added to each level, for many_as=target")
     rare: float = setting(0.01, "levels in less than this share of the training environments' rows are merged")
     train_rows: int = setting(0, f"rows of each training environment a seed trains on; 0: {SHARE:.0%} of them")
     validation_rows: int = setting(
@@ -53,7 +62,10 @@ class TableSettings:
             raise ValueError("train_rows, validation_rows and test_rows must be 0 or more, least_rows 2 or more.")
         if not 0 <= self.rare < 1:
             raise ValueError("rare is a share, from 0 to below 1.")
+        if self.many < 2 or self.smoothing < 0:
+            raise ValueError("many must be 2 or more, smoothing 0 or more.")
         parse_bound(self.positive)
+        parse_conditions(self.where)
         if self.positive and self.problem == "regression":
             raise ValueError("positive defines classes, and task=regression has none.\nRemove one of the two settings.")
         self._check_reading()
@@ -74,6 +86,7 @@ class TableSettings:
         used: dict[str, str] = {}
         columns = {"target": (self.target,), "environment": (self.environment,), "drop": self.drop}
         columns |= {"categorical": self.categorical, "numeric": self.numeric}
+        columns |= {"ordinal": tuple(parse_ordinals(self.ordinal))}
         for names, what in ((columns, "column"), ({"train": self.train_in, "test": self.test_in}, "environment")):
             for role, listed in names.items():
                 for name in filter(None, listed):

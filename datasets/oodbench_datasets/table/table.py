@@ -15,9 +15,11 @@ from oodbench import Dataset, Environment, Mlp, Recipe
 from oodbench.engine.data import Task
 from oodbench.errors import InvalidSetting
 from oodbench_datasets.table.features import Category
+from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.prepare import Prepared, prepare
 from oodbench_datasets.table.read import open_table
 from oodbench_datasets.table.report import describe
+from oodbench_datasets.table.rows import parse_conditions
 from oodbench_datasets.table.settings import SHARE, TableSettings
 from oodbench_datasets.table.warn import find_warnings
 
@@ -69,7 +71,7 @@ class Table(TableSettings, Dataset):
 
     @functools.cached_property
     def warnings(self) -> Sequence[str]:
-        return find_warnings(self.target, self.environment, self._prepared)
+        return find_warnings(self, self._prepared)
 
     def train(self, seed: int) -> Sequence[Environment]:
         return self._encode({name: train for name, (train, _) in self._split(seed).items()}, seed)
@@ -90,8 +92,12 @@ class Table(TableSettings, Dataset):
                 f"dataset 'table' needs {', '.join(missing)}.\n"
                 "For example: --set path=people.csv --set target=income --set environment=state --set train=MA."
             )
-        needed = (self.target, self.environment, *self.categorical, *self.numeric)
-        return prepare(self, open_table(self.path, self.drop, needed, self.reading))
+        asked = [condition.column for condition in parse_conditions(self.where)]
+        named = (*self.categorical, *self.numeric, *parse_ordinals(self.ordinal))
+        unread = [name for name in self.drop if name not in asked]
+        return prepare(
+            self, open_table(self.path, unread, (self.target, self.environment, *named, *asked), self.reading)
+        )
 
     @property
     def _given(self) -> dict[str, object]:

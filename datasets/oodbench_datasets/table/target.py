@@ -15,7 +15,8 @@ from oodbench.errors import InvalidSetting, UnknownName
 from oodbench_datasets.table.file import TableFile
 
 MOST_CLASSES = 100
-BOUND = re.compile(r"(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+BOUND = re.compile(rf"(>=|<=|>|<)\s*({NUMBER})")
 COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 

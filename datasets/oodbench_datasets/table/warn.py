@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench_datasets.table.features import Number
+from oodbench_datasets.table.features import Category, Number
 from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.prepare import Prepared
+from oodbench_datasets.table.settings import TableSettings
 from oodbench_datasets.table.target import Target
 from oodbench_datasets.table.text import LOOKED_AT, date_formats, is_number, marks_of
 
@@ -22,18 +23,19 @@ EXPLAINED = 0.98  # of the errors that the most frequent class makes
 FAR = 1e6  # standard deviations
 
 
-def find_warnings(target: str, environment: str, prepared: Prepared) -> list[str]:
+def find_warnings(settings: TableSettings, prepared: Prepared) -> list[str]:
     """One sentence or two on each column that looks wrong, in the order of the file."""
     table = prepared.table
     warnings = []
     for name in table.names:
-        if name == environment:
+        if name in (settings.environment, *settings.drop):
             continue
         found = list(_read_wrongly(table, name))
-        if name != target:
+        if name != settings.target:
             found = found or list(_identifies_rows(table, name))
             if any(feature.name == name for feature in prepared.features):
                 found += _copies_target(table, name, prepared)
+                found += _is_merged(name, prepared)
             elif not found:
                 found += _vanished(table, name, prepared)
         warnings += [f"column {name!r} {text}" for text in found]
@@ -85,7 +87,16 @@ def _vanished(table: TableFile, name: str, prepared: Prepared) -> Iterator[str]:
     levels = table.levels(name)
     distinct = len(np.unique(levels.codes[prepared.pool]))
     if distinct > 1:
-        yield f"gives no feature: all of its {distinct} levels are rare. Lower rare, or leave it out with drop={name}."
+        yield f"gives no feature: all of its {distinct} levels are rare. Set many_as=target, or drop={name}."
+
+
+def _is_merged(name: str, prepared: Prepared) -> Iterator[str]:
+    """A category most of whose rows have rare levels."""
+    feature = next(feature for feature in prepared.features if feature.name == name)
+    if isinstance(feature, Category) and f"{name} other" in feature.columns:
+        others = feature.places[feature.codes[prepared.pool]] == feature.columns.index(f"{name} other")
+        if others.mean() > MOSTLY:
+            yield f"has rare levels, which are merged, in {others.mean():.0%} of the rows. Set many_as=target."
 
 
 def _copies_target(table: TableFile, name: str, prepared: Prepared) -> Iterator[str]:
