@@ -29,7 +29,7 @@ def _columns(settings: TableSettings, prepared: Prepared) -> Rows:
         feature = features.get(name)
         if name == settings.target:
             kind = f"target, {prepared.target.task}"
-        elif name == settings.environment:
+        elif name in settings.environment:
             kind = "environment"
         elif feature is not None:
             kind = feature.kind
@@ -64,7 +64,8 @@ def _why_dropped(prepared: Prepared, name: str) -> str:
 
 
 def _environments(prepared: Prepared) -> Rows:
-    roles = {"train, validation": prepared.train, "test": prepared.test}
+    trained = "train" if prepared.validation else "train, validation"
+    roles = {trained: prepared.train, "validation": prepared.validation, "test": prepared.test}
     rows: Rows = []
     for role, environments in roles.items():
         for name, places in environments.items():

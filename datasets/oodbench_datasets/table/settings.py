@@ -8,6 +8,7 @@ from typing import Literal
 from oodbench import setting
 from oodbench_datasets.table.dates import PARTS
 from oodbench_datasets.table.ordinal import parse_ordinals
+from oodbench_datasets.table.ranges import parse_bins
 from oodbench_datasets.table.read import Reading
 from oodbench_datasets.table.rows import parse_conditions
 from oodbench_datasets.table.target import parse_bound
@@ -19,13 +20,26 @@ SHARE = 0.7  # of a training environment's rows that a seed trains on, unless tr
 class TableSettings:
     path: str = setting("", "a file: .csv, .tsv (also with .gz) or .parquet")
     target: str = setting("", "the column to predict")
-    environment: str = setting("", "the column that says which environment a row is from")
-    train_in: tuple[str, ...] = setting((), "environments to train on; several are the known groups", name="train")
+    environment: tuple[str, ...] = setting((), "the column, or columns, that say which environment a row is from")
+    train_in: tuple[str, ...] = setting(
+        (), "environments to train on: names, patterns (MA/*), ranges (<2013), or rest; several are the known groups",
+        name="train",
+    )  # fmt: skip
     test_in: tuple[str, ...] = setting((), "environments to test on; if none is named, all others", name="test")
     problem: Literal["auto", "regression", "classification"] = setting(
         "auto", "auto: regression for numbers with more than two distinct values, else classification", name="task"
     )
     positive: str = setting("", "what makes a row class 1: a bound such as >20 or <=0.5, or a value of the target")
+    validation_in: tuple[str, ...] = setting(
+        (), "environments to validate on; if none is named, the other rows of the training environments",
+        name="validation",
+    )  # fmt: skip
+    bins: tuple[str, ...] = setting(
+        (), "environments by ranges of a column, as year=<2013|2013-2015|>=2016 or income=quantiles 4"
+    )
+    small: Literal["refuse", "skip", "merge"] = setting(
+        "refuse", "what to do with environments of fewer than least_rows rows"
+    )
     separator: Literal["auto", "comma", "semicolon", "tab", "pipe"] = setting(
         "auto", "between the fields of a text file; auto: as the file extension says, or as its first line looks"
     )
@@ -51,9 +65,7 @@ class TableSettings:
     smoothing: float = setting(10.0, "rows with the mean of all that are added to each level, for many_as=target")
     rare: float = setting(0.01, "levels in less than this share of the training environments' rows are merged")
     train_rows: int = setting(0, f"rows of each training environment a seed trains on; 0: {SHARE:.0%} of them")
-    validation_rows: int = setting(
-        0, "most validation rows of each training environment, from the rows not trained on; 0: all"
-    )
+    validation_rows: int = setting(0, "most validation rows of each environment that is validated on; 0: all")
     test_rows: int = setting(5000, "most rows of each test environment, sampled anew for each seed; 0: all")
     least_rows: int = setting(10, "fewest rows that an environment may have")
 
@@ -66,6 +78,11 @@ class TableSettings:
             raise ValueError("many must be 2 or more, smoothing 0 or more.")
         parse_bound(self.positive)
         parse_conditions(self.where)
+        for column in parse_bins(self.bins):
+            if column not in self.environment:
+                raise ValueError(
+                    f"bins has column {column!r}, which is not in environment.\nAdd it there, or remove it."
+                )
         if self.positive and self.problem == "regression":
             raise ValueError("positive defines classes, and task=regression has none.\nRemove one of the two settings.")
         self._check_reading()
@@ -84,10 +101,11 @@ class TableSettings:
     def _check_names(self) -> None:
         """No column and no environment has two roles."""
         used: dict[str, str] = {}
-        columns = {"target": (self.target,), "environment": (self.environment,), "drop": self.drop}
+        columns = {"target": (self.target,), "environment": self.environment, "drop": self.drop}
         columns |= {"categorical": self.categorical, "numeric": self.numeric}
         columns |= {"ordinal": tuple(parse_ordinals(self.ordinal))}
-        for names, what in ((columns, "column"), ({"train": self.train_in, "test": self.test_in}, "environment")):
+        environments = {"train": self.train_in, "validation": self.validation_in, "test": self.test_in}
+        for names, what in ((columns, "column"), (environments, "environment")):
             for role, listed in names.items():
                 for name in filter(None, listed):
                     if used.setdefault(f"{what} {name!r}", role) != role or listed.count(name) > 1:

@@ -77,11 +77,19 @@ class Table(TableSettings, Dataset):
         return self._encode({name: train for name, (train, _) in self._split(seed).items()}, seed)
 
     def validation(self, seed: int) -> Sequence[Environment]:
-        return self._encode({name: rest for name, (_, rest) in self._split(seed).items()}, seed)
+        parts = {
+            name: self._sample(rows, seed, f"validation {name}", self.validation_rows)
+            for name, rows in self._prepared.validation.items()
+        }
+        return self._encode(parts or {name: rest for name, (_, rest) in self._split(seed).items()}, seed)
 
     def test(self, seed: int) -> Sequence[Environment]:
         return self._encode(
-            {name: self._sample(rows, seed, f"test {name}") for name, rows in self._prepared.test.items()}, seed
+            {
+                name: self._sample(rows, seed, f"test {name}", self.test_rows)
+                for name, rows in self._prepared.test.items()
+            },
+            seed,
         )
 
     @functools.cached_property
@@ -96,7 +104,7 @@ class Table(TableSettings, Dataset):
         named = (*self.categorical, *self.numeric, *parse_ordinals(self.ordinal))
         unread = [name for name in self.drop if name not in asked]
         return prepare(
-            self, open_table(self.path, unread, (self.target, self.environment, *named, *asked), self.reading)
+            self, open_table(self.path, unread, (self.target, *self.environment, *named, *asked), self.reading)
         )
 
     @property
@@ -113,10 +121,10 @@ class Table(TableSettings, Dataset):
             split[name] = np.sort(shuffled[:count]), np.sort(shuffled[count : count + most])
         return split
 
-    def _sample(self, rows: Integers, seed: int, part: str) -> Integers:
-        if not self.test_rows or len(rows) <= self.test_rows:
+    def _sample(self, rows: Integers, seed: int, part: str, most: int) -> Integers:
+        if not most or len(rows) <= most:
             return rows
-        return np.sort(self.rng(seed, part).choice(rows, self.test_rows, replace=False))
+        return np.sort(self.rng(seed, part).choice(rows, most, replace=False))
 
     def _encode(self, parts: Mapping[str, Integers], seed: int) -> list[Environment]:
         """Environments by their rows; what encodes them is learnt from the seed's training rows."""

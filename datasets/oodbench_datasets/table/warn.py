@@ -28,7 +28,7 @@ def find_warnings(settings: TableSettings, prepared: Prepared) -> list[str]:
     table = prepared.table
     warnings = []
     for name in table.names:
-        if name in (settings.environment, *settings.drop):
+        if name in (*settings.environment, *settings.drop):
             continue
         found = list(_read_wrongly(table, name))
         if name != settings.target:
@@ -152,7 +152,7 @@ def _far_numbers(prepared: Prepared) -> Iterator[str]:
         values = feature.values[prepared.pool]
         middle, spread = np.nanmedian(values), np.subtract(*np.nanpercentile(values, [90, 10]))
         spread = spread or np.ptp(values[~np.isnan(values)]) or 1.0
-        for name, rows in (prepared.train | prepared.test).items():
+        for name, rows in (prepared.train | prepared.validation | prepared.test).items():
             far = np.flatnonzero(np.abs(feature.values[rows] / spread - middle / spread) > FAR)
             if len(far):
                 value = feature.values[rows[far[0]]]
