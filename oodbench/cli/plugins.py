@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oodbench.cli.terminal import JsonOption, SetOption, app, output, results_only
+from oodbench.cli.terminal import JsonOption, SetOption, app, output, refuse, results_only
 from oodbench.settings.fields import split_assignments
 
 
@@ -90,19 +90,31 @@ def check(
 
 @app.command()
 def new(
-    plugin: Annotated[str, typer.Argument(help="method or dataset.")],
-    name: Annotated[str, typer.Argument(help="Its name, in snake case.")],
+    plugin: Annotated[str, typer.Argument(help="method or dataset, or a dataset that reads files, such as table.")],
+    name: Annotated[str, typer.Argument(help="Its name, in snake case; of such a dataset, the file with the data.")],
     kind: Annotated[
         str | None, typer.Option(help="How the method is written: loss (the default), fit, or stages.")
     ] = None,
-    directory: Annotated[Path, typer.Option(help="Where to put the new folder.")] = Path(),
+    directory: Annotated[Path, typer.Option(help="Where to put the new folder or description.")] = Path(),
+    settings: SetOption = None,
 ) -> None:
     """Write a new plug-in package with one method or dataset and a passing test.
 
+    With the name of a dataset that reads files, write a description of your file: `oodbench new table FILE`.
+
     Example: [bold]oodbench new method my_method && pip install -e my_method && oodbench check my_method[/bold]
     """
+    from oodbench.plugin.described import write_description
+    from oodbench.plugin.registry import names
     from oodbench.plugin.scaffold import write_plugin
 
+    if plugin in names("dataset"):
+        refuse({"--kind": kind}, "is for methods", "Leave it out for a description.")
+        written = write_description(plugin, name, split_assignments(settings or [], "--set"), directory)
+        following = f"wrote {written}. Next:\n  oodbench show {written}\n  oodbench run -m erm -d {written}"
+        output().print(following, markup=False, highlight=False, soft_wrap=True)
+        return
+    refuse({"--set": settings}, "is for descriptions", "For example: oodbench new table FILE --set target=COLUMN.")
     folder = write_plugin(plugin, name, directory, kind)
     output().print(
         f"wrote {folder}. Next:\n  pip install -e {folder}\n  oodbench check {name}\n  pytest {folder}",

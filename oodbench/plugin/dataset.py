@@ -51,6 +51,10 @@ class Dataset(ABC):
     """How they train."""
     tiny: ClassVar[Mapping[str, Any]] = {}
     """Settings that make the dataset small enough for a test."""
+    essential: ClassVar[tuple[str, ...]] = ()
+    """Settings that a dataset of a user's file needs, the path first: `oodbench new NAME FILE` writes a description."""
+    description: ClassVar[str] = ""
+    """The file that describes it, if it was made from one."""
     files: ClassVar[DataFiles | None] = None
     """What `oodbench data` fetches and verifies for it."""
 

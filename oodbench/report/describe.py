@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import UnknownName, UserError
 from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.described import find_dataset, is_description
 from oodbench.plugin.registry import KINDS, find, names
 from oodbench.settings.fields import changed, configure, describe_settings
 from oodbench.settings.space import fixed_text
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def describe_plugin(name: str, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
     """With settings, a dataset is made with them and describes its data."""
-    if name in names("dataset"):
+    if name in names("dataset") or is_description(name):
         return _dataset(name, settings or {})
     if settings:
         raise UserError(f"--set is for datasets, and {name!r} is none.\nLeave it out.")
@@ -97,17 +98,18 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _dataset(name: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    cls = find("dataset", name)
-    dataset = configure(cls, settings, f"dataset {name!r}")
+    shown, cls = find_dataset(name)
+    dataset = configure(cls, settings, f"dataset {shown!r}")
+    set_up = bool(settings) or bool(cls.description)
     return {
-        "name": name_dataset(name, dataset) if settings else name,
+        "name": name_dataset(shown, dataset) if set_up else shown,
         "kind": "dataset",
         "about": inspect.getdoc(cls) or "",
-        "task": "depends on its settings" if isinstance(cls.task, property) and not settings else dataset.task,
+        "task": "depends on its settings" if isinstance(cls.task, property) and not set_up else dataset.task,
         "model": _with_settings(cls.model.name, cls.model),
         "recipe": _with_settings("", cls.recipe),
         "tells": [f"{key}={value}" for key, value in dataset.facts.items()],
-        **(_data(dataset) if settings else {"settings": _settings(cls)}),
+        **(_data(dataset) if set_up else {"settings": _settings(cls)}),
     }
 
 

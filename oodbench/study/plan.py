@@ -13,6 +13,7 @@ from oodbench.engine.recipe import Recipe
 from oodbench.engine.trial import Setup
 from oodbench.errors import BrokenPlugin, InvalidSetting, OodbenchError, UnknownName, UserError, WorkError, one_line
 from oodbench.plugin.dataset import Dataset
+from oodbench.plugin.described import find_dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
 from oodbench.plugin.registry import Kind, fault_of, find
 from oodbench.settings.fields import as_dict, configure
@@ -68,7 +69,7 @@ def resolve(request: Request) -> list[StudySpec]:
     ways = [(repeat, options.selector) for repeat in range(options.repeats)]
     ways += [(0, "oracle")] if options.price else []
     methods = _resolve_methods(request.methods, options.space)
-    datasets = _resolve("dataset", request.datasets)
+    datasets = _resolve_datasets(request.datasets)
     if not methods or not datasets:
         raise UserError("name at least one method and one dataset.\n`oodbench list` shows what there is.")
     if isinstance(options.model, str):
@@ -132,7 +133,8 @@ def plan(specs: Sequence[StudySpec], device: str) -> list[Study]:
 
 def dataset_id_of(name: str, settings: Mapping[str, Any]) -> str:
     """The name of a dataset setting, as studies on it are recorded."""
-    return name_dataset(name, configure(find("dataset", name), settings, f"dataset {name!r}"))
+    shown, cls = find_dataset(name)
+    return name_dataset(shown, configure(cls, settings, f"dataset {shown!r}"))
 
 
 def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
@@ -176,6 +178,18 @@ def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> dict[str, type[An
         if fault:
             raise BrokenPlugin(f"{kind} {plugin.__name__} cannot be used: {fault}.")
         classes[snake_case(plugin.__name__)] = plugin
+    return classes
+
+
+def _resolve_datasets(wanted: Sequence[str | type[Dataset]]) -> dict[str, type[Dataset]]:
+    """Those that a file describes are known by its name."""
+    classes: dict[str, type[Dataset]] = {}
+    for plugin in wanted:
+        found = [find_dataset(plugin)] if isinstance(plugin, str) else _resolve("dataset", [plugin]).items()
+        for name, cls in found:
+            if name in classes and classes[name].description != cls.description:
+                raise UserError(f"{cls.description} and {classes[name].description} have the same name.\nRename one.")
+            classes[name] = cls
     return classes
 
 

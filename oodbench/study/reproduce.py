@@ -18,8 +18,8 @@ def command_for(study: Study) -> str:
     asked: tuple[tuple[Kind, str], ...] = (
         ("method", study.method_name), ("dataset", study.dataset_name), ("model", model.name),
     )  # fmt: skip
-    by_path = isinstance(method, EstimatorMethod)  # named by its import path
-    if any(name not in names(kind) for kind, name in asked if not (by_path and kind == "method")):
+    by_path = {"method": isinstance(method, EstimatorMethod), "dataset": bool(dataset.description)}
+    if any(name not in names(kind) for kind, name in asked if not by_path.get(kind)):
         return ""
     same_family = model.name == dataset.model.name
     training = Training(
@@ -30,7 +30,8 @@ def command_for(study: Study) -> str:
         fix={name: fixed_text(value) for name, value in study.fixed.items()},
         space=method.asked_space if isinstance(method, EstimatorMethod) else {},
     )
-    words = ["oodbench", "run", "--method", study.method_name, "--dataset", study.dataset_name, *training.as_words()]
+    words = ["oodbench", "run", "--method", study.method_name, "--dataset"]
+    words += [dataset.description or study.dataset_name, *training.as_words()]
     words += study.budget.as_words(always=("trials", "seeds", "seed"))
     words += Selecting(selector=study.selector, repeats=study.budget.repeat + 1).as_words(always=("selector",))
     return shlex.join([*words, *Resources(device=study.setup.device).as_words(always=("device",))])

@@ -41,6 +41,7 @@ class Table(TableSettings, Dataset):
 
     model = Mlp(width=(32,))
     recipe = Recipe(steps=1000)
+    essential = ("path", "target", "environment", "train")
     tiny = {"path": str(EXAMPLE), "target": "late", "environment": "region", "train": ("north", "south")}
 
     @property
@@ -94,7 +95,7 @@ class Table(TableSettings, Dataset):
 
     @functools.cached_property
     def _prepared(self) -> Prepared:
-        missing = [name for name in ("path", "target", "environment", "train") if not self._given[name]]
+        missing = [name for name in self.essential if not self._given[name]]
         if missing:
             raise InvalidSetting(
                 f"dataset 'table' needs {', '.join(missing)}.\n"
