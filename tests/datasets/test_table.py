@@ -244,7 +244,9 @@ def test_whole_numbers_name_environments(tmp_path: Path) -> None:
 
 BAD = [
     ({"path": "none.csv"}, "path=none.csv cannot be read: No such file or directory."),
-    ({"path": "."}, "Is a directory"),
+    ({"path": "."}, "classes.csv has a column 'flat', and constant.csv has not"),
+    ({"path": "/**x"}, "path=/**x cannot be read"),
+    ({"path": "none/*.csv"}, "path=none/*.csv has no table"),
     ({"path": "people.txt"}, "has no known file extension"),
     ({"path": "empty.csv"}, "empty.csv cannot be read: Empty CSV file"),
     ({"path": "header.csv"}, "header.csv has no rows"),

@@ -23,8 +23,9 @@ class Levels:
 @dataclass(frozen=True, eq=False)
 class TableFile:
     path: str
-    digest: str  # of the file's bytes
+    digest: str  # of the bytes of the file, or files
     data: Any  # a pyarrow.Table
+    files: tuple[tuple[str, int], ...] = ()  # with the rows of each
 
     def __len__(self) -> int:
         return int(self.data.num_rows)
@@ -34,7 +35,7 @@ class TableFile:
         return list(self.data.column_names)
 
     def only(self, rows: NDArray[np.int64]) -> TableFile:
-        return TableFile(self.path, self.digest, self.data.take(rows))
+        return TableFile(self.path, self.digest, self.data.take(rows), self.files)
 
     def holds_numbers(self, name: str) -> bool:
         import pyarrow.types as kinds

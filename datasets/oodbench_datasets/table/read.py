@@ -1,4 +1,4 @@
-"""A CSV or Parquet file as a table: only the columns that are needed, each read once."""
+"""CSV or Parquet files as a table: only the columns that are needed, each read once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from oodbench.plugin.reading import open_regular
 from oodbench_datasets.table.convert import MARKS, convert_texts
 from oodbench_datasets.table.dates import part_names, replace_dates
 from oodbench_datasets.table.file import TableFile
-from oodbench_datasets.table.size import PARQUET, check_column_count, check_table_size
+from oodbench_datasets.table.many import EXTENSIONS, FILE, file_title, find_files, join_tables
+from oodbench_datasets.table.size import PARQUET, check_bytes, check_column_count, check_table_size
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-EXTENSIONS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 SHOWN = 20  # column names in a message
 LONGEST_LINE = 1 << 20
 LONGEST_BLOCK = (1 << 31) - 1  # bytes, as pyarrow counts them
@@ -41,29 +41,62 @@ class Reading:
     date_parts: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Source:
+    """A file to read; the time and the size of it make a changed file another one."""
+
+    path: str
+    stamp: tuple[int, int]
+    separator: str  # of a text file
+
+
 def open_table(path: str, drop: Sequence[str], needed: Iterable[str], how: Reading) -> TableFile:
-    """The file without the columns to drop; `needed` ones must be there, perhaps as parts of dates."""
-    stat = _stat(path)
-    separator = "" if path.endswith(PARQUET) else _guard(path, _find_separator, path, how.separator)
-    names = _guard(path, _column_names, path, separator)
-    check_column_count(path, names)
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise InvalidSetting(f"dataset 'table': {path} has two columns {twice[0]!r}.\nRename one of them.")
+    """The file, or files, without the columns to drop; `needed` ones must be there, perhaps as parts of dates."""
+    needed = list(needed)
+    sources = [_find_source(file, how.separator) for file in find_files(path)]
+    names = _check_columns(sources)
+    titled = len(sources) > 1 and FILE not in names and FILE in needed
     listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     parts = [part for name in how.dates if name in names for part in part_names(name, how.date_parts)]
+    parts += [FILE] if titled else []
     for name in (*(name for name in needed if name not in parts), *how.dates, *drop):
         if name not in names:
             raise UnknownName("column", name, [*names, *parts], f"{path} has: {listed}.")
     wanted = tuple(name for name in names if name not in drop)
-    _guard(path, check_table_size, path, wanted)
-    table: TableFile = _guard(path, _read, path, (stat.st_mtime_ns, stat.st_size), wanted, separator, how)
+    for source in sources:
+        _guard(source.path, check_table_size, source.path, wanted)
+    table: TableFile = _guard(path, _read, path, tuple(sources), wanted, titled, how)
     for name in needed:
         if name not in table.names:  # a date, of which only other parts are wanted
             raise UnknownName("column", name, table.names, f"Its parts are: {', '.join(parts)}; date_parts says which.")
     if len(table) == 0:
         raise InvalidSetting(f"dataset 'table': {path} has no rows.\nName a file with rows.")
     return table
+
+
+def _find_source(path: str, separator: str) -> _Source:
+    stat = _stat(path)
+    found = "" if path.endswith(PARQUET) else _guard(path, _find_separator, path, separator)
+    return _Source(path, (stat.st_mtime_ns, stat.st_size), found)
+
+
+def _check_columns(sources: Sequence[_Source]) -> list[str]:
+    """The columns of the first file; all others must have the same."""
+    first: list[str] = []
+    for source in sources:
+        names = _guard(source.path, _column_names, source.path, source.separator)
+        check_column_count(source.path, names)
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
+        if twice:
+            raise InvalidSetting(f"dataset 'table': {source.path} has two columns {twice[0]!r}.\nRename one of them.")
+        first = first or names
+        for name in sorted(set(first) ^ set(names)):
+            has, lacks = (sources[0], source) if name in first else (source, sources[0])
+            raise InvalidSetting(
+                f"dataset 'table': {has.path} has a column {name!r}, and {lacks.path} has not.\n"
+                "Files that are read together must have the same columns."
+            )
+    return first
 
 
 def _stat(path: str) -> os.stat_result:
@@ -129,18 +162,25 @@ def _column_names(path: str, separator: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=2)
-def _read(path: str, stamp: tuple[int, int], columns: tuple[str, ...], separator: str, how: Reading) -> TableFile:
-    """`stamp`, the time and size of the file, makes a changed file another one."""
-    with Path(path).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if path.endswith(PARQUET):
-        from pyarrow.parquet import read_table
+def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], titled: bool, how: Reading) -> TableFile:
+    tables, digests, size = [], [], 0
+    for source in sources:
+        with Path(source.path).open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        if source.path.endswith(PARQUET):
+            from pyarrow.parquet import read_table
 
-        data = read_table(path, columns=list(columns))
-    else:
-        data = _read_text(path, columns, separator, how)
+            tables.append(read_table(source.path, columns=list(columns)))
+        else:
+            tables.append(_read_text(source.path, columns, source.separator, how))
+        size += tables[-1].nbytes
+        check_bytes(path, size)
+    files = tuple((source.path, data.num_rows) for source, data in zip(sources, tables, strict=True))
+    data = tables[0] if len(tables) == 1 else join_tables(tables, [file_title(file) for file, _ in files], titled)
     data = convert_texts(data, how.missing, how.thousands, how.decimal)
-    return TableFile(path, digest, replace_dates(data, how.dates, how.date_parts, how.date_format))
+    data = replace_dates(data, how.dates, how.date_parts, how.date_format)
+    digest = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    return TableFile(path, digest, data, files)
 
 
 def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading) -> Any:

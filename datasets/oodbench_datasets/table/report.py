@@ -14,6 +14,7 @@ Rows = list[dict[str, object]]
 
 def describe(settings: TableSettings, prepared: Prepared) -> Mapping[str, Sequence[Mapping[str, object]]]:
     return {
+        "files": [{"file": file, "rows": rows} for file, rows in prepared.table.files],
         "columns": _columns(settings, prepared),
         "environments": _environments(prepared),
         "rows": _rows(prepared),

@@ -18,7 +18,9 @@ SHARE = 0.7  # of a training environment's rows that a seed trains on, unless tr
 
 @dataclass(frozen=True)
 class TableSettings:
-    path: str = setting("", "a file: .csv, .tsv (also with .gz) or .parquet")
+    path: str = setting(
+        "", "a file, .csv, .tsv (also with .gz) or .parquet; or a folder, or a pattern such as years/*.csv"
+    )
     target: str = setting("", "the column to predict")
     environment: tuple[str, ...] = setting((), "the column, or columns, that say which environment a row is from")
     train_in: tuple[str, ...] = setting(

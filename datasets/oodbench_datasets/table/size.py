@@ -44,10 +44,10 @@ def _check_parquet(path: str, columns: Sequence[str]) -> None:
         fields = [field for field in file.schema_arrow if field.name in columns]
         fixed = rows * sum(_width(field.type) for field in fields)
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
-        _check_bytes(path, max(fixed, sum(group.total_byte_size for group in groups)))
+        check_bytes(path, max(fixed, sum(group.total_byte_size for group in groups)))
         varied = [field for field in fields if not _width(field.type)]
     if varied:
-        _check_bytes(path, fixed + _varied_bytes(path, varied, MOST_BYTES - fixed))
+        check_bytes(path, fixed + _varied_bytes(path, varied, MOST_BYTES - fixed))
 
 
 def _width(kind: Any) -> int:
@@ -95,18 +95,18 @@ def _check_text(path: str) -> None:
     size = 0
     with open_regular(Path(path)) as file:
         if not path.endswith(".gz"):
-            return _check_bytes(path, file.seek(0, 2))
+            return check_bytes(path, file.seek(0, 2))
         try:
             with gzip.GzipFile(fileobj=file) as text:
                 while block := text.read(BLOCK):
                     size += len(block)
-                    _check_bytes(path, size)
+                    check_bytes(path, size)
         except (EOFError, zlib.error) as error:
             raise OSError(f"its compression is damaged: {error}") from None
     return None
 
 
-def _check_bytes(path: str, size: int) -> None:
+def check_bytes(path: str, size: int) -> None:
     if size > MOST_BYTES:
         _refuse(path, f"more than {MOST_BYTES >> 30} GB of values")
 
