@@ -52,14 +52,15 @@ def _dates(column: Any, name: str, format: str) -> NDArray[np.datetime64]:
     texts = ["" if value is None else str(value) for value in encoded.dictionary.to_pylist()]
     known = _parse(texts, name, format)
     codes = encoded.indices.fill_null(-1).to_numpy()
-    return np.concatenate([known, np.array(["NaT"], dtype="datetime64[s]")])[codes]
+    dates: NDArray[np.datetime64] = np.concatenate([known, np.array(["NaT"], dtype="datetime64[s]")])[codes]
+    return dates
 
 
 def _parse(texts: Sequence[str], name: str, format: str) -> NDArray[np.datetime64]:
     formats = [format] if format else date_formats(texts)
     if not formats:
-        first = date_formats(texts[:1])
-        stray = next((text for text in texts if first and not date_formats([text])), texts[0])
+        some = date_formats(texts[:1])
+        stray = next((text for text in texts if some and not date_formats([text])), texts[0])
         raise InvalidSetting(
             f"dataset 'table': column {name!r} has {stray!r}, and no known format of dates fits all its values.\n"
             "Correct it, list it in missing, or give a format such as date_format=%d.%m.%Y."
@@ -92,15 +93,15 @@ def _part(dates: NDArray[np.datetime64], part: str) -> NDArray[Any]:
     """Months and weekdays are texts, which are categories: December is not far from January."""
     whole = np.where(np.isnat(dates), np.datetime64(0, "s"), dates)
     days = whole.astype("datetime64[D]")
-    months = whole.astype("datetime64[M]").astype(np.int64)
-    if part == "number":
-        return (whole - np.datetime64(0, "s")) / DAY
-    if part == "year":
-        return months // 12 + 1970
-    if part == "month":
-        return np.char.zfill((months % 12 + 1).astype(str), 2).astype(object)
-    if part == "day":
-        return (days - whole.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64) + 1
-    if part == "weekday":
-        return ((days.astype(np.int64) + 3) % 7 + 1).astype(str).astype(object)  # 1 is Monday
-    return (whole - days).astype("timedelta64[h]").astype(np.int64)
+    months = whole.astype("datetime64[M]")
+    month_numbers: NDArray[np.int64] = months.astype(np.int64)
+    weekdays: NDArray[np.int64] = (days.astype(np.int64) + 3) % 7 + 1  # 1 is Monday
+    parts: dict[str, NDArray[Any]] = {
+        "number": (whole - np.datetime64(0, "s")) / DAY,
+        "year": month_numbers // 12 + 1970,
+        "month": np.char.zfill((month_numbers % 12 + 1).astype(str), 2).astype(object),
+        "day": (days - months.astype("datetime64[D]")).astype(np.int64) + 1,
+        "weekday": weekdays.astype(str).astype(object),
+        "hour": (whole - days).astype("timedelta64[h]").astype(np.int64),
+    }
+    return parts[part]

@@ -27,7 +27,9 @@ def level_means(codes: Integers, y: Array, levels: int, smoothing: float) -> Arr
     places = codes % (levels + 1)
     rows = np.bincount(places, minlength=levels + 1)
     sums = np.stack([np.bincount(places, column, minlength=levels + 1) for column in y.T], axis=1)
-    return (sums + smoothing * y.mean(0)) / (rows + smoothing)[:, None]  # [level + 1, column]
+    weights = (rows + smoothing)[:, None]
+    smoothed = (sums + smoothing * y.mean(0)) / np.where(weights > 0, weights, 1.0)
+    return np.where(weights > 0, smoothed, y.mean(0))  # [level + 1, column]
 
 
 @dataclass(frozen=True, eq=False)

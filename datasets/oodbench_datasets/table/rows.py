@@ -25,7 +25,9 @@ class Condition:
     def holds(self, table: TableFile) -> NDArray[np.bool_]:
         """In which rows; in none where the value is missing."""
         if self.sign in COMPARE:
-            return COMPARE[self.sign](table.numbers(self.column, "in where, column"), float(self.values[0]))
+            numbers = table.numbers(self.column, "in where, column")
+            holds: NDArray[np.bool_] = COMPARE[self.sign](numbers, float(self.values[0]))
+            return holds
         levels = table.levels(self.column)
         for value in self.values:
             if value not in levels.texts:

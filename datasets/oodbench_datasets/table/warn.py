@@ -60,7 +60,8 @@ def _read_wrongly(table: TableFile, name: str) -> Iterator[str]:
                 + (" and so on." if len(strays) > 3 else ".")
             )
         elif any(marked):
-            example, (thousands, decimal) = next(pair for pair in zip(levels.texts, marked, strict=True) if pair[1])
+            pairs = zip(levels.texts, marked, strict=True)
+            example, thousands, decimal = next((text, *marks) for text, marks in pairs if marks)
             remedy = [f"thousands={thousands}"] if thousands != "none" else []
             remedy += [f"decimal={decimal}"] if decimal != "point" else []
             yield f"has numbers such as {example!r}, which are read as text. Set {' and '.join(remedy)}."
@@ -139,7 +140,7 @@ def _is_told(codes: NDArray[np.int64], target: Target, y: NDArray[np.float64]) -
         means = np.bincount(places, y) / np.bincount(places)
         return bool(np.var(y - means[places]) < (1 - EXPLAINED) * np.var(y))
     counts = np.zeros((len(levels), len(target.classes)))
-    np.add.at(counts, (places, y), 1)
+    np.add.at(counts, (places, y.astype(np.int64)), 1)
     wrong, usual = len(y) - counts.max(1).sum(), len(y) - counts.sum(0).max()
     return bool(wrong <= (1 - EXPLAINED) * usual)
 
