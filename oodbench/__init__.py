@@ -6,6 +6,7 @@ from oodbench.api.suites import SuiteBoardOptions, SuiteOptions, SuiteResult, ru
 from oodbench.board.leaderboard import Leaderboard
 from oodbench.engine.data import Environment, TrainingRows
 from oodbench.engine.fitted import FittedModel
+from oodbench.engine.metric import metric
 from oodbench.engine.models import Linear, Mlp
 from oodbench.engine.networks import Network, Shape
 from oodbench.engine.predictor import Predictor
@@ -64,6 +65,7 @@ __all__ = [
     "check_dataset",
     "check_method",
     "leaderboard",
+    "metric",
     "run",
     "run_suite",
     "setting",

@@ -1,4 +1,5 @@
-"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets` and `oodbench.models`.
+"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets`, `oodbench.models` and
+`oodbench.metrics`.
 
 A plug-in is loaded when it is asked for. A broken plug-in stays in the list, with the reason, and does not
 affect others.
@@ -15,6 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
 from oodbench.engine.data import TASKS
+from oodbench.engine.metric import TAKEN, Metric
 from oodbench.engine.models import Model
 from oodbench.engine.recipe import Recipe
 from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
@@ -23,23 +25,23 @@ from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
 from oodbench.settings.fields import configure
 from oodbench.settings.space import Dimension, Space, parse_fixed
 
-Kind = Literal["method", "dataset", "model"]
+Kind = Literal["method", "dataset", "model", "metric"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A method, dataset or model family as installed: usable, or broken for a reason."""
+    """A method, dataset, model family or metric as installed: usable, or broken for a reason."""
 
     kind: Kind
     name: str
     source: str  # distribution it comes from
-    cls: type[Any] | None
+    cls: Any  # None where it is broken; a metric is no class, but the metric itself
     broken: str | None = None
 
     @property
     def summary(self) -> str:
-        own = self.cls.__doc__ if self.cls else None  # not that of a base class
+        own = None if self.cls is None else self.cls.__doc__  # not that of a base class
         return inspect.cleandoc(own or "").partition("\n")[0]
 
 
@@ -72,11 +74,13 @@ def load(kind: Kind, name: str) -> Plugin:
     except (Exception, SystemExit) as error:
         return Plugin(kind, name, source, None, f"importing {points[0].value} failed: {one_line(error)}")
     fault = fault_of(kind, cls)
+    if kind == "metric" and (name in TAKEN or not name.isidentifier()):
+        fault = f"a metric cannot be called {name!r}: " + ("results have that" if name in TAKEN else "it is no name")
     return Plugin(kind, name, source, None if fault else cls, fault)
 
 
-def find(kind: Kind, name: str) -> type[Any]:
-    """The class of that name; BrokenPlugin with the reason if it cannot be used."""
+def find(kind: Kind, name: str) -> Any:
+    """The class, or the metric, of that name; BrokenPlugin with the reason if it cannot be used."""
     plugin = load(kind, name)
     if plugin.cls is None:
         raise BrokenPlugin(f"{kind} {name!r} (from {plugin.source}) is broken: {plugin.broken}.")
@@ -84,7 +88,9 @@ def find(kind: Kind, name: str) -> type[Any]:
 
 
 def fault_of(kind: Kind, cls: Any) -> str | None:
-    """Why a class does not satisfy the interface, or None."""
+    """Why a class or metric does not satisfy the interface, or None."""
+    if kind == "metric":
+        return None if isinstance(cls, Metric) else f"{cls!r} is not a function with @oodbench.metric(...) above it"
     if not inspect.isclass(cls):
         return f"{cls!r} is not a class"
     try:
@@ -186,7 +192,7 @@ def _model_fault(cls: type[Any]) -> str | None:
     return None
 
 
-FAULTS: dict[Kind, Callable[[type[Any]], str | None]] = {
+FAULTS: dict[str, Callable[[type[Any]], str | None]] = {
     "method": _method_fault,
     "dataset": _dataset_fault,
     "model": _model_fault,

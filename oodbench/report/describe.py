@@ -23,10 +23,12 @@ def describe_plugin(name: str) -> dict[str, Any]:
         return _dataset(name)
     if name in names("model"):
         return _model(name)
+    if name in names("metric"):
+        return _metric(name)
     if name in suite_names() or name.endswith(".toml"):
         return _suite(read_suite(name))
     there_are = [*(plugin for kind in KINDS for plugin in names(kind)), *suite_names()]
-    raise UnknownName("method, dataset, model or suite", name, there_are)
+    raise UnknownName("method, dataset, model, metric or suite", name, there_are)
 
 
 def print_description(description: dict[str, Any], console: Console) -> None:
@@ -72,6 +74,18 @@ def _method(name: str) -> dict[str, Any]:
             }
             for key, preset in cls.presets.items()
         ],
+    }
+
+
+def _metric(name: str) -> dict[str, Any]:
+    metric = find("metric", name)
+    return {
+        "name": name,
+        "kind": "metric",
+        "about": inspect.cleandoc(metric.__doc__ or ""),
+        "tasks": list(metric.tasks),
+        "better": metric.better,
+        "needs": metric.needs,
     }
 
 
