@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.engine.metric import TAKEN
 from oodbench.study.document import Damaged, read_document
 from oodbench.study.record import COLUMNS, CONSTANT, NO_CONFIGURATION, SCHEMA, StudyRecord
 from oodbench.study.selectors import SELECTORS
@@ -26,6 +27,9 @@ def parse_record(content: bytes) -> StudyRecord:
         raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
     if record.selector not in SELECTORS:
         raise Damaged(f"it has the unknown selector {record.selector!r}")
+    taken = sorted(TAKEN & set(record.metrics))
+    if taken:
+        raise Damaged(f"it has a metric {taken[0]!r}, which no metric can be called")
     if not IDENTITY.fullmatch(record.study_id):
         raise Damaged(f"its study_id {record.study_id!r} is none")  # it becomes the name of a folder
     for moment in (record.provenance.started, record.provenance.concluded):
@@ -42,7 +46,7 @@ def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
         results = pd.read_parquet(path)
     except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
         raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
-    for name, kind in COLUMNS.items():
+    for name, kind in (COLUMNS | dict.fromkeys(record.metrics, "f")).items():
         if name not in results:
             raise Damaged(f"it has no column {name!r}")
         if not _holds(results[name], kind):

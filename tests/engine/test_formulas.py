@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn import metrics as sklearn
@@ -80,6 +80,7 @@ def test_all_built_in_metrics_are_compared() -> None:
 
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true", "ignore:.*single label")
 @pytest.mark.parametrize("name", OF_CLASSES)
+@settings(deadline=None)
 @given(rows=ROWS, classes=st.integers(2, 4), seed=SEEDS)
 def test_metrics_of_predicted_classes(name: str, rows: int, classes: int, seed: int) -> None:
     y, predicted = np.random.default_rng(seed).integers(0, classes, (2, rows))
@@ -87,6 +88,7 @@ def test_metrics_of_predicted_classes(name: str, rows: int, classes: int, seed: 
 
 
 @pytest.mark.parametrize("name", OF_PROBABILITIES)
+@settings(deadline=None)
 @given(rows=ROWS, classes=st.integers(2, 4), seed=SEEDS, digits=st.sampled_from([1, 15]))
 def test_metrics_of_probabilities(name: str, rows: int, classes: int, seed: int, digits: int) -> None:
     """With few digits there are ties, and probabilities of 0 and 1."""
@@ -102,6 +104,7 @@ def test_metrics_of_probabilities(name: str, rows: int, classes: int, seed: int,
 
 
 @pytest.mark.parametrize("name", OF_VALUES)
+@settings(deadline=None)
 @given(rows=st.integers(2, 60), seed=SEEDS)
 def test_metrics_of_values(name: str, rows: int, seed: int) -> None:
     y, predicted = np.random.default_rng(seed).normal(size=(2, rows))

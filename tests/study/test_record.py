@@ -82,6 +82,8 @@ def records(draw: st.DrawFn) -> StudyRecord:
         opening=Opening(draw(TIMES), tuple(draw(st.lists(COUNTS))), draw(st.booleans()), draw(TEXTS), draw(SIZES))
         if finished
         else None,
+        metrics=tuple(draw(st.lists(st.sampled_from(["auc", "mae", "own"]), max_size=2))),
+        missing=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
         stability=draw(st.none() | st.builds(Stability, NUMBERS, st.lists(ASSESSMENTS, max_size=2).map(tuple))),
         models=draw(st.sampled_from(["loadable", "arrays", "nothing"])),
         provenance=draw(
@@ -120,6 +122,7 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda record: record["ledger"].update(trials="2"), "ledger.trials: input should be a valid integer"),
         (lambda record: record["ledger"].update(trials=2.0), "ledger.trials: input should be a valid integer"),
         (lambda record: record["ledger"].update(seconds=None), "ledger.seconds: input should be a valid number"),
+        (lambda record: record.update(metrics=["rows"]), "it has a metric 'rows', which no metric can be called"),
         (lambda record: record.update(label=3), "label: input should be a valid string"),
         (lambda record: record.update(task="guessing"), "task: input should be 'regression' or 'classification'"),
         (lambda record: record["provenance"].update(started="soon"), "provenance.started: input should be a valid"),
