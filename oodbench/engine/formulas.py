@@ -28,11 +28,15 @@ def balanced_accuracy(y: Numbers, predicted: Numbers) -> float:
 @metric("classification", better="higher")
 def least_recall(y: Numbers, predicted: Numbers) -> float:
     """Recall of the worst class that the environment has."""
-    return min(_recalls(y, predicted))
+    return float(np.min(_recalls(y, predicted)))
 
 
-def _recalls(y: Numbers, predicted: Numbers) -> list[float]:
-    return [float(np.mean(predicted[y == label] == label)) for label in np.unique(y)]
+def _recalls(y: Numbers, predicted: Numbers) -> Numbers:
+    """Of the classes that there are."""
+    rows = np.bincount(y)
+    right = np.bincount(y[predicted == y], minlength=len(rows))
+    shares: Numbers = right[rows > 0] / rows[rows > 0]
+    return shares
 
 
 # ---- of classes: from probabilities
@@ -86,7 +90,7 @@ def _over_classes(area: Callable[[Numbers, Numbers], float], y: Numbers, probabi
 
 def _roc_area(positive: Numbers, scores: Numbers) -> float:
     """How often a positive row is above a negative one; a tie counts half."""
-    above, below = scores[positive], np.sort(scores[~positive])
+    above, below = np.sort(scores[positive]), np.sort(scores[~positive])  # both: nearby searches are quick
     wins = np.searchsorted(below, above, "left").sum() + np.searchsorted(below, above, "right").sum()
     return float(wins / (2 * len(above) * len(below)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
@@ -56,7 +56,10 @@ def names_own_first(kind: Kind) -> list[str]:
 
 
 def plugins(kind: Kind) -> list[Plugin]:
-    return [load(kind, name) for name in names(kind)]
+    points: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=f"oodbench.{kind}s"):
+        points.setdefault(point.name, []).append(point)
+    return [_load(kind, name, points[name]) for name in sorted(points)]
 
 
 def load(kind: Kind, name: str) -> Plugin:
@@ -64,6 +67,10 @@ def load(kind: Kind, name: str) -> Plugin:
     points = [point for point in entry_points(group=f"oodbench.{kind}s") if point.name == name]
     if not points:
         raise UnknownName(kind, name, names(kind))
+    return _load(kind, name, points)
+
+
+def _load(kind: Kind, name: str, points: Sequence[EntryPoint]) -> Plugin:
     source = ", ".join(sorted({_distribution(point) for point in points}))
     if len({point.value for point in points}) > 1 or len({_distribution(point) for point in points}) > 1:
         where = " and ".join(f"{point.value} ({_distribution(point)})" for point in points)

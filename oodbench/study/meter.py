@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
 
 
 class Meter:
-    """Measures predictors by every installed metric of a task. A metric or a predictor that fails costs a value, and
+    """Measures predictors by metrics. A metric or a predictor that fails costs a value, and
     nothing else: the value is NaN, and `missing` has the first reason by metric."""
 
-    def __init__(self, task: Task, classes: int) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], classes: int, missing: Mapping[str, str] | None = None) -> None:
+        self.metrics, self.classes = metrics, classes
+        self.missing = dict(missing or {})
+
+    @classmethod
+    def of_task(cls, task: Task, classes: int) -> Meter:
+        """With every metric that is installed for the task."""
         found = plugins("metric")
-        self.classes = classes
-        self.metrics: dict[str, Metric] = {
-            plugin.name: plugin.cls for plugin in found if plugin.cls is not None and task in plugin.cls.tasks
-        }
-        self.missing = {plugin.name: f"the metric is broken: {plugin.broken}" for plugin in found if plugin.broken}
+        usable = {plugin.name: plugin.cls for plugin in found if plugin.cls is not None and task in plugin.cls.tasks}
+        broken = {plugin.name: f"the metric is broken: {plugin.broken}" for plugin in found if plugin.broken}
+        return cls(usable, classes, broken)
 
     def measure(self, predictor: Predictor, environment: Environment) -> dict[str, float]:
         answers: dict[str, NDArray[Any] | Exception] = {}

@@ -61,7 +61,7 @@ def conclude(
     chosen models are."""
     rows, failures = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
-    meter = Meter(study.dataset.task, study.dataset.classes)
+    meter = Meter.of_task(study.dataset.task, study.dataset.classes)
     try:
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.configuration, seed] for seed in study.seeds}

@@ -59,7 +59,7 @@ def open_test(
                     measured = [meter.measure(model, environment) for model in models]
                     scored = [row | values for row, values in zip(scored, measured, strict=True)]
                 rows += scored
-        rows += _score_constant(study, seed, test)
+        rows += _score_constant(study, seed, test, meter)
     opening = Opening(
         opened_at=datetime.now(UTC).replace(microsecond=0),
         configurations=tuple(configurations),
@@ -89,16 +89,16 @@ def _score_all(
     return rows
 
 
-def _score_constant(study: Study, seed: int, test: Sequence[Environment]) -> list[dict[str, Any]]:
+def _score_constant(study: Study, seed: int, test: Sequence[Environment], meter: Meter) -> list[dict[str, Any]]:
     dataset = study.dataset
     train = study.data.train[seed]
     y = np.concatenate([environment.y for environment in train])
-    meter = Meter(dataset.task, dataset.classes)  # of its own: what is missing here is not so of the models
+    own = Meter(meter.metrics, meter.classes)  # what is missing of the constant is not so of the models
     constant = constant_model(y, dataset.task, dataset.classes, width=train[0].x.shape[1])
     return [
         {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
         | {"rows": len(environment)}
         | score(constant, environment, dataset.task, dataset.classes)
-        | meter.measure(constant, environment)
+        | own.measure(constant, environment)
         for environment in test
     ]

@@ -69,7 +69,7 @@ def test_scores_of_a_squared_loss_estimate_two_p_minus_one() -> None:
 )
 def test_unusable_probabilities_cost_their_metrics_only(said: Any, reason: str) -> None:
     model = type("Odd", (Hard,), {"predict_proba": lambda self, x: said})()
-    meter = Meter("classification", 2)
+    meter = Meter.of_task("classification", 2)
     values = meter.measure(model, MIXED)
     assert math.isnan(values["auc"])
     assert reason in meter.missing["auc"]
@@ -77,7 +77,7 @@ def test_unusable_probabilities_cost_their_metrics_only(said: Any, reason: str) 
 
 
 def test_a_predictor_without_probabilities() -> None:
-    meter = Meter("classification", 2)
+    meter = Meter.of_task("classification", 2)
     values = meter.measure(Hard(), MIXED)
     needing = {name for name, metric in meter.metrics.items() if metric.needs == "probabilities"}
     assert {name for name, value in values.items() if math.isnan(value)} == needing
@@ -85,7 +85,7 @@ def test_a_predictor_without_probabilities() -> None:
 
 
 def test_an_environment_of_one_class_has_no_areas() -> None:
-    meter = Meter("classification", 2)
+    meter = Meter.of_task("classification", 2)
     assert not meter.missing
     assert meter.measure(Soft(), MIXED)["auc"] == 1.0
     values = meter.measure(Soft(), ONE_CLASS)
@@ -94,7 +94,7 @@ def test_an_environment_of_one_class_has_no_areas() -> None:
 
 
 def test_a_regression_has_metrics_of_its_own() -> None:
-    assert set(Meter("regression", 2).metrics) == {"rmse", "mae", "r2", "decile_error"}
+    assert set(Meter.of_task("regression", 2).metrics) == {"rmse", "mae", "r2", "decile_error"}
 
 
 OWN = """
@@ -128,7 +128,7 @@ def test_metrics_of_a_users_own(distribution: Callable[..., Path]) -> None:
     assert "is not a function with @oodbench.metric" in str(listed["plain"].broken)
     assert "a metric cannot be called 'rows'" in str(listed["rows"].broken)
     environment = Environment("a", X, np.array([1.0, 2.0, 0.0, 5.0]))
-    meter = Meter("regression", 2)
+    meter = Meter.of_task("regression", 2)
     values = meter.measure(type("Zero", (), {"predict": lambda self, x: np.zeros(len(x))})(), environment)
     assert values["median_error"] == 1.5
     assert math.isnan(values["greedy"])
