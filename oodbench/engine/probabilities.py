@@ -44,7 +44,8 @@ def probabilities_of(predictor: Any, x: NDArray[np.float64], classes: int) -> Pr
     probabilities = _checked("predict_proba", said, len(x), classes)
     if not _are_probabilities(probabilities):
         raise ValueError("predict_proba returned rows that are no probabilities: not from 0 to 1, or their sum not 1")
-    return probabilities / probabilities.sum(1, keepdims=True)
+    probabilities /= probabilities.sum(1, keepdims=True)
+    return probabilities
 
 
 def _checked(door: str, said: Any, rows: int, classes: int) -> Probabilities:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY
+from oodbench.board.metrics import SUMMARY, higher_is_better
 from oodbench.plugin.method import LossMethod
 from oodbench.record import schema
 from oodbench.settings.space import Value
@@ -121,7 +121,7 @@ def _views(record: StudyRecord) -> dict[str, str]:
     methods = {
         "searchFilter": f"tags.`{schema.KIND}` = '{schema.STUDY}'",
         "orderByKey": f"metrics.`{of_test[0]}`",
-        "orderByAsc": summary[0] not in HIGHER_IS_BETTER,
+        "orderByAsc": not higher_is_better(summary[0]),
         "selectedColumns": [
             *(f"metrics.`{name}`" for name in shown),
             *(f"params.`{name}`" for name in ("trials", schema.SEEDS)),

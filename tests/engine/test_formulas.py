@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,25 +19,27 @@ from oodbench.engine.metric import Metric
 from oodbench.plugin import registry
 
 Numbers = NDArray[np.float64]
+Formulas = dict[str, Callable[[Any, Any], float]]
 ROWS = st.integers(1, 60)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 def of_two(two: Callable[..., float], more: Callable[..., float], y: Numbers, probabilities: Numbers) -> float:
     """What scikit-learn says of two classes takes the probabilities of class 1."""
-    return two(y, probabilities[:, 1]) if probabilities.shape[1] == 2 else more(y, probabilities)
+    return float(two(y, probabilities[:, 1]) if probabilities.shape[1] == 2 else more(y, probabilities))
 
 
 def average_precision(y: Numbers, probabilities: Numbers) -> float:
-    return sklearn.average_precision_score(np.eye(probabilities.shape[1])[y], probabilities, average="macro")
+    return float(sklearn.average_precision_score(np.eye(probabilities.shape[1])[y], probabilities, average="macro"))
 
 
 def brier_of_many(y: Numbers, probabilities: Numbers) -> float:
-    return sklearn.brier_score_loss(y, probabilities, labels=range(probabilities.shape[1]), scale_by_half=False)
+    labels = range(probabilities.shape[1])
+    return float(sklearn.brier_score_loss(y, probabilities, labels=labels, scale_by_half=False))
 
 
 def least_recall(y: Numbers, predicted: Numbers) -> float:
-    return sklearn.recall_score(y, predicted, average=None, labels=np.unique(y), zero_division=0).min()
+    return float(sklearn.recall_score(y, predicted, average=None, labels=np.unique(y), zero_division=0).min())
 
 
 def calibration(y: Numbers, probabilities: Numbers) -> float:
@@ -50,21 +53,21 @@ def calibration(y: Numbers, probabilities: Numbers) -> float:
 
 def decile(y: Numbers, predicted: Numbers) -> float:
     worst = np.argsort(np.abs(y - predicted))[::-1][: int(np.ceil(len(y) / 10))]
-    return sklearn.mean_squared_error(y[worst], predicted[worst])
+    return float(sklearn.mean_squared_error(y[worst], predicted[worst]))
 
 
-OF_CLASSES = {
+OF_CLASSES: Formulas = {
     "balanced_accuracy": sklearn.balanced_accuracy_score,
     "least_recall": least_recall,
 }
-OF_PROBABILITIES = {
+OF_PROBABILITIES: Formulas = {
     "log_loss": lambda y, p: sklearn.log_loss(y, p, labels=range(p.shape[1])),
     "brier": partial(of_two, sklearn.brier_score_loss, brier_of_many),
     "auc": partial(of_two, sklearn.roc_auc_score, partial(sklearn.roc_auc_score, multi_class="ovr")),
     "pr_auc": partial(of_two, sklearn.average_precision_score, average_precision),
     "ece": calibration,
 }
-OF_VALUES = {
+OF_VALUES: Formulas = {
     "rmse": sklearn.root_mean_squared_error,
     "mae": sklearn.mean_absolute_error,
     "r2": sklearn.r2_score,

@@ -36,7 +36,7 @@ class Soft(Hard):
         return np.column_stack([1 - self.share(x), self.share(x)])
 
     def share(self, x: NDArray[Any]) -> NDArray[Any]:
-        return 1 / (1 + np.exp(-x[:, 0]))
+        return np.asarray(1 / (1 + np.exp(-x[:, 0])))
 
 
 class Scores(Hard):
