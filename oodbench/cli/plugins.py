@@ -1,4 +1,4 @@
-"""oodbench list, show, check, new: the installed methods, datasets, metrics and suites, and how to add one."""
+"""oodbench list, show, check, new: the installed plug-ins and suites, and how to add one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oodbench.cli.terminal import JsonOption, app, output
 
 @app.command(name="list")
 def list_plugins(as_json: JsonOption = False) -> None:
-    """List the installed methods, datasets, model families, metrics and suites; broken plug-ins come with the reason.
+    """List the installed methods, datasets, models, metrics, selectors and suites; the broken with the reason.
 
     Example: [bold]oodbench list[/bold]
     """
@@ -40,7 +40,7 @@ def list_plugins(as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A method, dataset, model family, metric or suite.")],
+    name: Annotated[str, typer.Argument(help="A method, dataset, model family, metric, selector or suite.")],
     as_json: JsonOption = False,
 ) -> None:
     """Show the search space of a method, the settings of a dataset, or the boards of a suite.

@@ -1,5 +1,5 @@
-"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets`, `oodbench.models` and
-`oodbench.metrics`.
+"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets`, `oodbench.models`,
+`oodbench.metrics` and `oodbench.selectors`.
 
 A plug-in is loaded when it is asked for. A broken plug-in stays in the list, with the reason, and does not
 affect others.
@@ -22,16 +22,17 @@ from oodbench.engine.recipe import Recipe
 from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
+from oodbench.plugin.selector import Selector
 from oodbench.settings.fields import configure
 from oodbench.settings.space import Dimension, Space, parse_fixed
 
-Kind = Literal["method", "dataset", "model", "metric"]
+Kind = Literal["method", "dataset", "model", "metric", "selector"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A method, dataset, model family or metric as installed: usable, or broken for a reason."""
+    """A method, dataset, model family, metric or selector as installed: usable, or broken for a reason."""
 
     kind: Kind
     name: str
@@ -199,10 +200,22 @@ def _model_fault(cls: type[Any]) -> str | None:
     return None
 
 
+def _selector_fault(cls: type[Any]) -> str | None:
+    name = cls.__name__
+    if not issubclass(cls, Selector):
+        return f"{name} is not a subclass of oodbench.Selector"
+    if cls.combine is Selector.combine and cls.by_seed is Selector.by_seed:
+        return f"{name} defines neither combine nor by_seed"
+    if cls.sees_test and not cls.__module__.startswith("oodbench."):
+        return f"{name} sees test data: only the built-in oracle may"
+    return _definition_fault(cls)
+
+
 FAULTS: dict[str, Callable[[type[Any]], str | None]] = {
     "method": _method_fault,
     "dataset": _dataset_fault,
     "model": _model_fault,
+    "selector": _selector_fault,
 }
 
 

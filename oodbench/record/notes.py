@@ -11,7 +11,7 @@ from oodbench.plugin.method import LossMethod
 from oodbench.record import schema
 from oodbench.settings.space import Value
 from oodbench.study.record import Kept, StudyRecord
-from oodbench.study.selectors import SELECTORS
+from oodbench.study.selectors import describe_selector
 from oodbench.texts import markdown, markdown_code
 
 MOST_LISTED = 10  # models
@@ -40,7 +40,7 @@ def study_note(record: StudyRecord, metrics: Mapping[str, float]) -> str:
     budget, ledger = record.budget, record.ledger
     parts = [
         f"**{markdown(record.label)}** on **{markdown(record.dataset_id)}**: {ledger.trials} configurations × "
-        f"{budget.seeds} seeds, chosen by `{record.selector}` ({SELECTORS[record.selector]})."
+        f"{budget.seeds} seeds, chosen by `{record.selector}` ({describe_selector(record.selector)})."
     ]
     parts += [f"*{markdown(record.notice)}*"] if record.notice else []
     if record.choice:

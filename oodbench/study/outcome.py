@@ -10,6 +10,7 @@ from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.settings.fields import as_dict
 from oodbench.study.assess import assess, join
+from oodbench.study.closer import look_closer
 from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
 from oodbench.study.pack import PackResult
@@ -28,7 +29,7 @@ from oodbench.study.record import (
     StudyRecord,
 )
 from oodbench.study.sealed import open_test
-from oodbench.study.selectors import select
+from oodbench.study.selectors import find_selector, needs_models, select
 from oodbench.study.spec import Budget
 from oodbench.study.study import Study
 
@@ -63,6 +64,9 @@ def conclude(
     ledger = _ledger(study, packs, failures)
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
     try:
+        selector = find_selector(study.selector)
+        if needs_models(selector):
+            rows = _ask(look_closer, study, selector, rows, predictors)
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.configuration, seed] for seed in study.seeds}
         stability, pooled = _ask(assess, study, models, choice.configuration, drawn)
@@ -96,7 +100,9 @@ def _choose_and_open(
         choice = select(scores, "oracle", seeds, study.configurations)
         write_down(choice)
     else:
-        choice = select(_frame(rows), study.selector, seeds, study.configurations)
+        choice = select(
+            _frame(rows, [find_selector(study.selector).metric]), study.selector, seeds, study.configurations
+        )
         write_down(choice)
         tested, opening, drawn = _ask(
             open_test, study, predictors, [choice.configuration], before_selection=False, meter=meter
@@ -231,5 +237,5 @@ def _plain(value: Any) -> Setting:
 def _frame(rows: list[dict[str, Any]], metrics: Iterable[str] = ()) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, *metrics]).assign(chosen=False)
+    frame = pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *metrics]))).assign(chosen=False)
     return frame.sort_values(["part", "configuration", "seed"], kind="stable", ignore_index=True)

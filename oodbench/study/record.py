@@ -35,7 +35,7 @@ COLUMNS = {
     "chosen": "b",
 }
 """Of result rows, and what they hold: whole numbers, texts, numbers, or true and false. Besides there is a column of
-numbers for every metric of the record; only the rows of test environments, and of the constant, have values there."""
+numbers for every metric of the record, with values for test environments, the constant, and where a selector asked."""
 CONSTANT = "constant"
 """The part of rows that say how a constant prediction, learned from the training rows, does in a test environment."""
 NO_CONFIGURATION = -1
