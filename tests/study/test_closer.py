@@ -26,10 +26,9 @@ def test_a_choice_by_more_than_scores(
     selector: str, distribution: Callable[..., Path], ray_address: str, tmp_path: Path
 ) -> None:
     distribution("own-measure", "own_measure", OWN, metrics="sure = own_measure:sure")
-    place = {"directory": tmp_path, "address": ray_address}
     result = oodbench.run(
         "erm", "spurious_correlation", settings=SMALL, trials=3, seeds=2, selector=selector,
-        recipe={"steps": 30}, **place,
+        recipe={"steps": 30}, directory=tmp_path, address=ray_address,
     )  # fmt: skip
     assert not result.failures
     (study,) = result.leaderboard().studies
@@ -43,7 +42,7 @@ def test_a_choice_by_more_than_scores(
         assert study.record.choice.scores == pytest.approx(means.to_dict())
     else:
         errors = validation.groupby(["configuration", "seed"])["error"].mean().groupby("configuration").mean()
-        assert all(study.record.choice.scores[number] >= error for number, error in errors.items())
+        assert all(study.record.choice.scores[number] >= error for number, error in enumerate(errors))
     assert {"sure", "auc", "ece"} <= set(study.record.metrics)
     board = oodbench.leaderboard(
         "spurious_correlation",
