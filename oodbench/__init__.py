@@ -6,6 +6,7 @@ from oodbench.api.suites import SuiteBoardOptions, SuiteOptions, SuiteResult, ru
 from oodbench.board.leaderboard import Leaderboard
 from oodbench.engine.data import Environment, TrainingRows
 from oodbench.engine.fitted import FittedModel
+from oodbench.engine.metric import metric
 from oodbench.engine.models import Linear, Mlp
 from oodbench.engine.networks import Network, Shape
 from oodbench.engine.predictor import Predictor
@@ -19,6 +20,7 @@ from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import OodbenchError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
+from oodbench.plugin.selector import Selector
 from oodbench.plugin.testing import check_dataset, check_method
 from oodbench.settings.fields import setting
 from oodbench.settings.space import Choice, Integer, LogInteger, LogUniform, Option, Uniform, Value
@@ -48,6 +50,7 @@ __all__ = [
     "Result",
     "Rows",
     "RunOptions",
+    "Selector",
     "Setup",
     "Shape",
     "State",
@@ -64,6 +67,7 @@ __all__ = [
     "check_dataset",
     "check_method",
     "leaderboard",
+    "metric",
     "run",
     "run_suite",
     "setting",

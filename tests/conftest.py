@@ -182,13 +182,15 @@ def suite_file(tmp_path: Path, write_suite: Callable[..., Path]) -> Path:
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Put a distribution on the path: a module and its entry points, as an installer leaves them."""
 
-    def install(name: str, module: str, source: str, methods: str = "", datasets: str = "") -> Path:
+    def install(name: str, module: str, source: str, **groups: str) -> Path:
         folder = tmp_path / f"site-{name}"
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir(parents=True)
         (folder / f"{module}.py").write_text(source)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[oodbench.methods]\n{methods}\n[oodbench.datasets]\n{datasets}\n")
+        (info / "entry_points.txt").write_text(
+            "".join(f"[oodbench.{kind}]\n{points}\n" for kind, points in groups.items())
+        )
         monkeypatch.syspath_prepend(str(folder))
         return folder
 

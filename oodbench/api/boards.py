@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
+from oodbench.board.metrics import WEIGHTS, Weights, board_metric
 from oodbench.board.statistics import OVER, Over
 from oodbench.errors import UserError
 from oodbench.settings.option import like, one_of, option, takes_options
@@ -19,13 +20,28 @@ if TYPE_CHECKING:
     from oodbench.study.record import ConcludedStudy
 
 
+def known_metrics(names: Sequence[str], flag: str) -> list[str]:
+    for name in names:
+        board_metric(name)
+    return list(names)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoardOptions(Place):
     """All options of `oodbench.leaderboard`.
 
     Examples:
         >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True)
+        >>> oodbench.leaderboard("selection_bias", metrics=["mean_mae", "mean_r2"], rank_by="worst_rmse")
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights == "rows" and self.over == "environments":
+            raise UserError(
+                "--weights rows does not go with --over environments: other environments would have other rows.\n"
+                "Leave one of them out."
+            )
 
     settings: Mapping[str, Any] = like(Training, "settings")
     trials: int | None = like(Budget, "trials")
@@ -36,6 +52,17 @@ class BoardOptions(Place):
         check=one_of("unit for --over", OVER),
     )  # fmt: skip
     mixed: bool = like(Overrides, "mixed", False)
+    metrics: Sequence[str] = option(
+        (), "A metric to show instead of the usual: mean_auc, worst_log_loss, std_mae ...; may be given several times.",
+        name="--metric", metavar="NAME", check=known_metrics,
+    )  # fmt: skip
+    rank_by: str = option(
+        "", "The metric that ranks, shown first.", metavar="NAME",
+        check=lambda value, flag: value and known_metrics([value], flag)[0],
+    )  # fmt: skip
+    weights: Weights = option(
+        "equal", "How test environments count in means: equal, or by their rows.", check=one_of("weights", WEIGHTS)
+    )
     against: str = option(
         "", "Compare each method with this one only: fewer claims than all pairs, so smaller differences are found.",
         metavar="METHOD",
@@ -47,7 +74,8 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
     """The leaderboard of a dataset, from everything the record has on it: of each method the newest study.
 
     Studies that differ in budget or data are refused, unless they are wanted `mixed`. With `against`, there are no
-    tiers: the board says which methods are better or worse than that one.
+    tiers: the board says which methods are better or worse than that one. `metrics` are what is shown, and the first
+    of them, or `rank_by`, is what tiers are about.
 
     Args:
         dataset: Its name.
@@ -65,6 +93,9 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
         over=options.over,
         mixed=options.mixed,
         against=options.against,
+        metrics=options.metrics,
+        rank_by=options.rank_by,
+        weights=options.weights,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from oodbench.board.cells import MethodScores
-from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY, summarize
+from oodbench.board.metrics import SUMMARY, higher_is_better, summarize
 from oodbench.board.moderated import FEWEST_UNITS, Numbers, differences, moderated_t
 from oodbench.board.standing import units_of
 from oodbench.board.statistics import LEVEL, Over, holm, mean_interval
@@ -109,7 +109,7 @@ def compare_all(
             rows.append(Compared(in_a.dataset_id, name, "not comparable", reason=pair))
         else:
             pairs.append(pair)
-    return Comparison(metric, over, [*_judge(pairs, metric in HIGHER_IS_BETTER), *rows])
+    return Comparison(metric, over, [*_judge(pairs, higher_is_better(metric)), *rows])
 
 
 def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) -> _Pair | str:

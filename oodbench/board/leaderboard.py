@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from oodbench.board.metrics import HIGHER_IS_BETTER, STABILITY, SUMMARY, summarize, summarize_stability
+from oodbench.board.metrics import (
+    STABILITY,
+    SUMMARY,
+    Weights,
+    board_metric,
+    check_metrics,
+    higher_is_better,
+    summarize,
+    summarize_stability,
+)
 from oodbench.board.standing import (
     Side,
     Standing,
@@ -21,12 +30,14 @@ from oodbench.board.standing import (
 from oodbench.board.statistics import Interval, Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
+from oodbench.engine.scoring import SCORES
 from oodbench.study.record import CONSTANT, ConcludedStudy, Granted, Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Mark = Literal["best", "tied", ""]
+NOT_MEASURED = "the study was made without this metric; run it again with --fresh"
 NOT_RUN, UNREADABLE = "not run", "unreadable"  # why nothing is known of a row
 
 
@@ -98,6 +109,7 @@ class Row:
     collapsed: bool = False  # onto a reference that was told nothing
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
+    missing: Mapping[str, str] = field(default_factory=dict)  # by metric of an environment, why cells have no value
 
     def terms(self) -> dict[str, Any]:
         """What the figures rest on."""
@@ -118,6 +130,7 @@ class Row:
             "ledger": self.costs(),
             "run_id": self.run_id,
             "searches": self.searches,
+            "missing": dict(self.missing),
             "results": [dict(score) for score in self.results],
         }
 
@@ -158,6 +171,7 @@ class Leaderboard:
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
     against: str = ""  # the method that the others are compared with, instead of each with each
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
+    weights: Weights = "equal"  # of the test environments in means
     constant: Row | None = None  # the line of the constant, where no study has it: what any method must beat
 
     def __repr__(self) -> str:
@@ -188,6 +202,7 @@ class Leaderboard:
             "dataset_id": self.dataset_id,
             "task": self.task,
             "over": self.over,
+            "environments_weighted": self.weights,
             "against": self.against or None,
             "too_few_to_tell": self.tiers.too_few,
             "notices": list(self.notices),
@@ -237,12 +252,15 @@ def compile_leaderboard(
     mixed: bool = False,
     against: str = "",
     unreadable: Mapping[str, str] | None = None,
+    rank_by: str = "",
+    weights: Weights = "equal",
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values; of those that were run but
     are `unreadable`, it says what is wrong.
 
     Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
-    metrics are the usual ones of the task unless others are named; the first of them ranks. Repeats of a search and
+    metrics are the usual ones of the task unless others are named; the first of them ranks, or the one to `rank_by`.
+    Means over test environments give these equal `weights`, or weights by their rows. Repeats of a search and
     oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
     not compared with others, and neither is a reference. A board `against` a method, which may be a reference, has no
     tiers: it says which of the others are better or worse than that one.
@@ -251,13 +269,13 @@ def compile_leaderboard(
     tasks = {study.record.task for study in studies}
     task = tasks.pop() if tasks else "regression"
     metrics = tuple(metrics) or SUMMARY[task]
-    metrics += STABILITY if stability else ()
+    metrics = check_metrics([*([rank_by] if rank_by else []), *metrics, *(STABILITY if stability else ())], task)
     results = {label: study.results for label, study in by_label.items() if study.results is not None}
     terms = {label: terms_of(by_label[label].record) for label in results}
     if not mixed:
         refuse_unequal(dataset_id, terms)
     unequal = find_unequal(terms)
-    per_seed = {label: _per_seed(results[label], by_label[label].record.task) for label in results}
+    per_seed = {label: _per_seed(results[label], task, metrics, weights) for label in results}
     oracles = {by_label[label].record.search_id: label for label in results if is_oracle(by_label[label])}
     references = {label for label in results if not by_label[label].record.ranked}
     compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal} - references
@@ -266,10 +284,10 @@ def compile_leaderboard(
     collapsed = find_collapsed(results, [*untold.values(), *([] if constant is None else [constant])])
     if against and against not in compared | references - unequal.keys():
         raise not_comparable(against, set(by_label), set(results), unequal)
-    stands = {name: compare_methods(name, results, per_seed, over, compared, against) for name in metrics}
+    stands = {name: compare_methods(name, results, per_seed, over, compared, against, weights) for name in metrics}
     repeats = {
         label: [
-            _per_seed(repeat.results, repeat.record.task)
+            _per_seed(repeat.results, task, metrics, weights)
             for repeat in studies
             if repeat.record.repeat_of == study.record.study_id and repeat.results is not None
         ]
@@ -301,6 +319,7 @@ def compile_leaderboard(
             collapsed=label in collapsed,
             searches=1 + len(repeats[label]),
             results=_test_scores(results.get(label)),
+            missing=_missing(study, metrics) if label in results else {},
         )
         for label, study in by_label.items()
     ]
@@ -321,21 +340,22 @@ def compile_leaderboard(
         stands[metrics[0]][1],
         against,
         tuple(studies),
-        None if constant is None else _constant_line(constant, task, metrics),
+        weights,
+        None if constant is None else _constant_line(constant, task, metrics, weights),
     )
 
 
 def _best_first(rows: Iterable[Row], metric: str) -> list[Row]:
-    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    sign = -1 if higher_is_better(metric) else 1
     return sorted(
         rows, key=lambda row: (row.cells[metric].value is None, sign * (row.cells[metric].value or 0), row.label)
     )
 
 
-def _constant_line(results: pd.DataFrame, task: Task, metrics: Sequence[str]) -> Row:
-    per_seed = _per_seed(results, task)
+def _constant_line(results: pd.DataFrame, task: Task, metrics: Sequence[str], weights: Weights) -> Row:
+    per_seed = _per_seed(results, task, metrics, weights)
     cells = {
-        name: _cell(name, per_seed, Standing(intervals=intervals_of(results, per_seed, name)), (), None)
+        name: _cell(name, per_seed, Standing(intervals=intervals_of(results, per_seed, name, weights)), (), None)
         for name in metrics
     }
     return Row(CONSTANT, cells, 0, len(per_seed), 0, "", "", reference=True, results=_test_scores(results))
@@ -345,8 +365,17 @@ def is_oracle(study: ConcludedStudy) -> bool:
     return study.record.selector == "oracle"
 
 
-def _per_seed(results: pd.DataFrame, task: Task) -> pd.DataFrame:
-    return summarize(results, task).join(summarize_stability(results))
+def _per_seed(results: pd.DataFrame, task: Task, metrics: Sequence[str], weights: Weights) -> pd.DataFrame:
+    return summarize(results, task, metrics, weights).join(summarize_stability(results))
+
+
+def _missing(study: ConcludedStudy, metrics: Sequence[str]) -> dict[str, str]:
+    """Why the cells of these metrics have no value, by metric of an environment."""
+    record = study.record
+    shown = {board_metric(name).column for name in metrics if board_metric(name).aggregate} - SCORES.keys()
+    reasons = {name: record.missing.get(name) for name in shown & record.missing.keys()}
+    unknown = shown - set(record.metrics) - record.missing.keys()
+    return {name: reasons.get(name) or NOT_MEASURED for name in sorted(reasons.keys() | unknown)}
 
 
 def _cell(
@@ -360,7 +389,7 @@ def _cell(
         return Cell(None, None)
     values = per_seed[metric]
     means = [float(values.mean()), *(float(repeat[metric].mean()) for repeat in repeats)]
-    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    sign = -1 if higher_is_better(metric) else 1
     return Cell(
         means[0],
         float(values.std(ddof=1)) if len(values) > 1 else None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from oodbench.board.metrics import HIGHER_IS_BETTER, MEANS, cells_of
+from oodbench.board.metrics import Weights, board_metric, cells_of, higher_is_better
 from oodbench.board.moderated import Numbers
 from oodbench.board.statistics import (
     Interval,
@@ -49,9 +49,9 @@ def units_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str, over: O
 
     if over == "seeds":
         return per_seed[metric]
-    if metric not in MEANS:  # the largest error, say, is not made of one value per environment
+    if board_metric(metric).aggregate != "mean":  # the largest error, say, is not made of one value per environment
         return pd.Series(dtype=float)
-    table = cells_of(results, MEANS[metric])
+    table = cells_of(results, board_metric(metric).column)
     return table.mean() if not table.isna().to_numpy().any() else pd.Series(dtype=float)
 
 
@@ -62,6 +62,7 @@ def compare_methods(
     over: Over,
     compared: set[str],
     against: str = "",
+    weights: Weights = "equal",
 ) -> tuple[dict[str, Standing], Tiers]:
     """The standing of every method by label; only those `compared` get a tier.
 
@@ -72,7 +73,7 @@ def compare_methods(
     units = {label: units_of(results[label], per_seed[label], metric, over) for label in results}
     wanted = compared | ({against} if against else set())
     ranked = [label for label in results if label in wanted and len(units[label]) and not units[label].isna().any()]
-    sign = -1 if metric in HIGHER_IS_BETTER else 1
+    sign = -1 if higher_is_better(metric) else 1
     aligned = pd.DataFrame({label: sign * units[label] for label in ranked})
     values = aligned.to_numpy(float).T if ranked else np.empty((0, 0))  # [method, unit]
     sides: dict[str, Side] = {}
@@ -88,7 +89,7 @@ def compare_methods(
             best.get(label, False) and sum(tiers.best) == 1,
             sides.get(label),
             tiers.missing if label in ranked and label != against else 0,
-            intervals_of(results[label], per_seed[label], metric),
+            intervals_of(results[label], per_seed[label], metric, weights),
         )
         for label in results
     }, tiers
@@ -136,10 +137,15 @@ def _alike(a: pd.DataFrame, b: pd.DataFrame) -> bool:
     return same_cells and bool(np.allclose(a, b[a.columns], rtol=ALIKE, atol=1e-9))
 
 
-def intervals_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str) -> dict[str, Interval]:
+def intervals_of(
+    results: pd.DataFrame, per_seed: pd.DataFrame, metric: str, weights: Weights = "equal"
+) -> dict[str, Interval]:
+    """None where values are missing. With weights by rows, none over environments: others would have other rows."""
+    if per_seed[metric].isna().any():
+        return {}
     intervals = {"seeds": mean_interval(per_seed[metric].to_numpy(float))}
-    if metric in MEANS:
-        table = cells_of(results, MEANS[metric]).to_numpy(float)  # [seed, environment]
+    if board_metric(metric).aggregate == "mean" and weights == "equal":
+        table = cells_of(results, board_metric(metric).column).to_numpy(float)  # [seed, environment]
         intervals["environments"] = mean_interval(table.mean(0))
         intervals["both"] = crossed_interval(table)
     return {name: interval for name, interval in intervals.items() if interval is not None}

@@ -55,6 +55,9 @@ def leaderboard(
 
     --against METHOD replaces the tiers: it tells which methods are better or worse than that one.
 
+    --metric and --rank-by take the metrics that `oodbench list` shows, and error, accuracy and f1, each as mean_NAME,
+    worst_NAME or std_NAME over the test environments (the worst error is max_error).
+
     A suite's studies are found by what they are: give the --trials, --seeds and so on of the run, if it had any.
 
     Example: [bold]oodbench leaderboard selection_bias --set r1=1.5 --format html -o page[/bold]
@@ -71,7 +74,8 @@ def leaderboard(
         by_hand = {"--set": given.get("settings"), "--cells": cells, "a dataset as argument": dataset}
         refuse(by_hand, "does not go with --suite", "Narrow with --dataset.")
         text_only = {f"--format {format}": format in ("md", "csv", "latex"), "--over": given.get("over")}
-        text_only["--against"] = given.get("against")
+        text_only |= {f"--{name.replace('_', '-')}": given.get(name) for name in ("against", "rank_by", "weights")}
+        text_only["--metric"] = given.get("metrics")
         refuse(text_only, "does not go with --suite", "Write files with --output.")
         _show_suite(suite, given, format, folder)
         return

@@ -1,4 +1,4 @@
-"""oodbench list, show, check, new: the installed methods, datasets and suites, and how to add one."""
+"""oodbench list, show, check, new: the installed plug-ins and suites, and how to add one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oodbench.settings.fields import split_assignments
 
 @app.command(name="list")
 def list_plugins(as_json: JsonOption = False) -> None:
-    """List the installed methods, datasets, model families and suites; broken plug-ins are listed with the reason.
+    """List the installed methods, datasets, models, metrics, selectors and suites; the broken with the reason.
 
     Example: [bold]oodbench list[/bold]
     """
@@ -41,7 +41,7 @@ def list_plugins(as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A method, dataset, model family or suite.")],
+    name: Annotated[str, typer.Argument(help="A method, dataset, model family, metric, selector or suite.")],
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from oodbench.engine.coding import class_signs_array
 from oodbench.engine.data import Task
 from oodbench.engine.models import Layered, Linear, Model
+from oodbench.engine.probabilities import from_logits, from_signs
 from oodbench.engine.recipe import Recipe
 from oodbench.errors import TrainingFailed
 from oodbench.settings.fields import as_texts, configure
@@ -52,6 +53,11 @@ class FittedModel:
     def outputs(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The value, or a score per class. [row, output]"""
         return self.forward(x).T.astype(np.float64)
+
+    def predict_proba(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of a classifier, what its scores come to as probabilities. [row, class]"""
+        outputs = self.outputs(x)
+        return from_signs(outputs) if self.recipe.loss == "squared" else from_logits(outputs)
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The loss it was trained for. [row]"""

@@ -12,7 +12,8 @@ class Predictor(Protocol):
     """Anything with `predict`: values for regression, class numbers for classification. [row] -> [row]
 
     A predictor that also has `losses(x, y)` reports its own loss; for the others the loss is the error. A classifier
-    may have `outputs(x)` too: a logit, score or probability per class, [row, class].
+    may have `outputs(x)` too: a logit, score or probability per class, [row, class]; and `predict_proba(x)`, its
+    probabilities [row, class]. Without it, probabilities are the outputs, or where these are none, their softmax.
 
     Examples:
         >>> class Mean:

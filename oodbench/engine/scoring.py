@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from oodbench.engine.fitted import FittedModel
     from oodbench.engine.predictor import Predictor
 
+SCORES = {"error": "lower", "accuracy": "higher", "f1": "higher"}
+"""What every configuration is scored by, and what of it is better; `metric.py` has what the chosen one gets besides."""
+
 Tally = dict[str, NDArray[Any]]
 """Sums over rows that scores are made of: rows, loss, and squares (regression) or, of every class, how many rows are
 right, predicted and actual. With a leading axis for models where there are several."""

@@ -57,6 +57,10 @@ class EstimatorModel:
             outputs[np.arange(len(x)), self.predict(x)] = 1.0
         return outputs
 
+    def predict_proba(self, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Of a classifier, its probabilities [row, class]; None where the estimator has none."""
+        return self.outputs(x) if hasattr(self.estimator, "predict_proba") else None
+
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """Squared errors, log losses, or where the estimator has no probabilities, 1 for a wrong class. [row]"""
         losses: NDArray[np.float64]

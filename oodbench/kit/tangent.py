@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.engine.coding import class_signs_array
+from oodbench.engine.probabilities import from_signs
 from oodbench.engine.trial import training_entropy
 
 if TYPE_CHECKING:
@@ -150,6 +151,10 @@ class TangentModel:
         if not self.classification:
             return outputs[:, 0]
         return outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.int64)
+
+    def predict_proba(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of a classifier, what its scores come to as probabilities. [row, class]"""
+        return from_signs(self.outputs(x))
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The squared loss. [row]"""

@@ -1,4 +1,5 @@
-"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets` and `oodbench.models`.
+"""Plug-ins, found through the entry-point groups `oodbench.methods`, `oodbench.datasets`, `oodbench.models`,
+`oodbench.metrics` and `oodbench.selectors`.
 
 A plug-in is loaded when it is asked for. A broken plug-in stays in the list, with the reason, and does not
 affect others.
@@ -9,37 +10,39 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
 from oodbench.engine.data import TASKS
+from oodbench.engine.metric import TAKEN, Metric
 from oodbench.engine.models import Model
 from oodbench.engine.recipe import Recipe
 from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
+from oodbench.plugin.selector import Selector
 from oodbench.settings.fields import configure
 from oodbench.settings.space import Dimension, Space, parse_fixed
 
-Kind = Literal["method", "dataset", "model"]
+Kind = Literal["method", "dataset", "model", "metric", "selector"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A method, dataset or model family as installed: usable, or broken for a reason."""
+    """A method, dataset, model family, metric or selector as installed: usable, or broken for a reason."""
 
     kind: Kind
     name: str
     source: str  # distribution it comes from
-    cls: type[Any] | None
+    cls: Any  # None where it is broken; a metric is no class, but the metric itself
     broken: str | None = None
 
     @property
     def summary(self) -> str:
-        own = self.cls.__doc__ if self.cls else None  # not that of a base class
+        own = None if self.cls is None else self.cls.__doc__  # not that of a base class
         return inspect.cleandoc(own or "").partition("\n")[0]
 
 
@@ -54,7 +57,10 @@ def names_own_first(kind: Kind) -> list[str]:
 
 
 def plugins(kind: Kind) -> list[Plugin]:
-    return [load(kind, name) for name in names(kind)]
+    points: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=f"oodbench.{kind}s"):
+        points.setdefault(point.name, []).append(point)
+    return [_load(kind, name, points[name]) for name in sorted(points)]
 
 
 def load(kind: Kind, name: str) -> Plugin:
@@ -62,6 +68,10 @@ def load(kind: Kind, name: str) -> Plugin:
     points = [point for point in entry_points(group=f"oodbench.{kind}s") if point.name == name]
     if not points:
         raise UnknownName(kind, name, names(kind))
+    return _load(kind, name, points)
+
+
+def _load(kind: Kind, name: str, points: Sequence[EntryPoint]) -> Plugin:
     source = ", ".join(sorted({_distribution(point) for point in points}))
     if len({point.value for point in points}) > 1 or len({_distribution(point) for point in points}) > 1:
         where = " and ".join(f"{point.value} ({_distribution(point)})" for point in points)
@@ -72,11 +82,13 @@ def load(kind: Kind, name: str) -> Plugin:
     except (Exception, SystemExit) as error:
         return Plugin(kind, name, source, None, f"importing {points[0].value} failed: {one_line(error)}")
     fault = fault_of(kind, cls)
+    if kind == "metric" and (name in TAKEN or not name.isidentifier()):
+        fault = f"a metric cannot be called {name!r}: " + ("results have that" if name in TAKEN else "it is no name")
     return Plugin(kind, name, source, None if fault else cls, fault)
 
 
-def find(kind: Kind, name: str) -> type[Any]:
-    """The class of that name; BrokenPlugin with the reason if it cannot be used."""
+def find(kind: Kind, name: str) -> Any:
+    """The class, or the metric, of that name; BrokenPlugin with the reason if it cannot be used."""
     plugin = load(kind, name)
     if plugin.cls is None:
         raise BrokenPlugin(f"{kind} {name!r} (from {plugin.source}) is broken: {plugin.broken}.")
@@ -84,7 +96,9 @@ def find(kind: Kind, name: str) -> type[Any]:
 
 
 def fault_of(kind: Kind, cls: Any) -> str | None:
-    """Why a class does not satisfy the interface, or None."""
+    """Why a class or metric does not satisfy the interface, or None."""
+    if kind == "metric":
+        return None if isinstance(cls, Metric) else f"{cls!r} is not a function with @oodbench.metric(...) above it"
     if not inspect.isclass(cls):
         return f"{cls!r} is not a class"
     try:
@@ -186,10 +200,22 @@ def _model_fault(cls: type[Any]) -> str | None:
     return None
 
 
-FAULTS: dict[Kind, Callable[[type[Any]], str | None]] = {
+def _selector_fault(cls: type[Any]) -> str | None:
+    name = cls.__name__
+    if not issubclass(cls, Selector):
+        return f"{name} is not a subclass of oodbench.Selector"
+    if cls.combine is Selector.combine and cls.by_seed is Selector.by_seed:
+        return f"{name} defines neither combine nor by_seed"
+    if cls.sees_test and not cls.__module__.startswith("oodbench."):
+        return f"{name} sees test data: only the built-in oracle may"
+    return _definition_fault(cls)
+
+
+FAULTS: dict[str, Callable[[type[Any]], str | None]] = {
     "method": _method_fault,
     "dataset": _dataset_fault,
     "model": _model_fault,
+    "selector": _selector_fault,
 }
 
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from oodbench.board.metrics import HIGHER_IS_BETTER, SUMMARY
+from oodbench.board.metrics import SUMMARY, higher_is_better
 from oodbench.plugin.method import LossMethod
 from oodbench.record import schema
 from oodbench.settings.space import Value
 from oodbench.study.record import Kept, StudyRecord
-from oodbench.study.selectors import SELECTORS
+from oodbench.study.selectors import describe_selector
 from oodbench.texts import markdown, markdown_code
 
 MOST_LISTED = 10  # models
@@ -40,7 +40,7 @@ def study_note(record: StudyRecord, metrics: Mapping[str, float]) -> str:
     budget, ledger = record.budget, record.ledger
     parts = [
         f"**{markdown(record.label)}** on **{markdown(record.dataset_id)}**: {ledger.trials} configurations × "
-        f"{budget.seeds} seeds, chosen by `{record.selector}` ({SELECTORS[record.selector]})."
+        f"{budget.seeds} seeds, chosen by `{record.selector}` ({describe_selector(record.selector)})."
     ]
     parts += [f"*{markdown(record.notice)}*"] if record.notice else []
     if record.choice:
@@ -121,7 +121,7 @@ def _views(record: StudyRecord) -> dict[str, str]:
     methods = {
         "searchFilter": f"tags.`{schema.KIND}` = '{schema.STUDY}'",
         "orderByKey": f"metrics.`{of_test[0]}`",
-        "orderByAsc": summary[0] not in HIGHER_IS_BETTER,
+        "orderByAsc": not higher_is_better(summary[0]),
         "selectedColumns": [
             *(f"metrics.`{name}`" for name in shown),
             *(f"params.`{name}`" for name in ("trials", schema.SEEDS)),

@@ -22,6 +22,21 @@ TITLES = {
     "ods": "ODS",
     "max_ods": "max ODS",
 }
+SPELLED = {
+    "f1": "F1",
+    "auc": "AUC",
+    "pr": "PR",
+    "ece": "ECE",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R²",
+    "brier": "Brier",
+}
+
+
+def title_of(metric: str) -> str:
+    return TITLES.get(metric) or " ".join(SPELLED.get(word, word) for word in metric.split("_"))
+
 
 AGAINST = "against "  # and the method that the others are compared with
 
@@ -45,7 +60,7 @@ def columns_of(boards: Sequence[Leaderboard]) -> list[Column]:
     if shown["tier"] or shown["side"] or any(board.tiers.too_few for board in boards):
         columns.append(Column("tier", AGAINST + boards[0].against if boards[0].against else "tier", first))
     for metric in boards[0].metrics:
-        columns.append(Column("value", TITLES[metric], metric))
+        columns.append(Column("value", title_of(metric), metric))
         if metric == first:
             columns += [Column("interval", "95 % interval", metric)] if any(map(has_interval, boards)) else []
             columns += [Column("searches", "over searches", metric)] if shown["search_spread"] else []

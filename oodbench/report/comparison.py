@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oodbench.board.comparison import WORSENED, Comparison
-from oodbench.report.columns import TITLES
+from oodbench.report.columns import title_of
 from oodbench.report.text import ABSENT, interval_text, number_text
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def comparison_table(comparison: Comparison, a: str, b: str) -> Table:
     from rich.table import Table
 
     caption = (
-        f"{TITLES[comparison.metric]}; B − A with its 95 % interval; p: moderated paired t-test over "
+        f"{title_of(comparison.metric)}; B − A with its 95 % interval; p: moderated paired t-test over "
         f"{comparison.over}, Holm correction over all that differ; better and worse are significant at 5 %."
     )
     table = Table(title=escape(f"A: {a}\nB: {b}"), title_justify="left", caption=caption, caption_justify="left")

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from oodbench.board.leaderboard import is_oracle
-from oodbench.report.columns import TITLES
+from oodbench.report.columns import title_of
 from oodbench.report.drawing import PAGE, Look, explain, new_figure
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
         point = axes.scatter(
             [took], [cell.value], s=60, color=look.color, marker=look.marker, label=row.label, zorder=3
         )
-        explain(point, [f"{row.label}: {TITLES[metric]} {cell.value:.3f} ({low:.3f} to {high:.3f}), {took:,.1f} s"])
+        explain(point, [f"{row.label}: {title_of(metric)} {cell.value:.3f} ({low:.3f} to {high:.3f}), {took:,.1f} s"])
     if max(seconds[row.label] for row in rows) > WIDE * min(seconds[row.label] for row in rows):
         axes.set_xscale("log", subs=(2, 5))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("seconds of training in the whole search, summed over workers")
-    axes.set_ylabel(TITLES[metric])
+    axes.set_ylabel(title_of(metric))
     figure.legend(loc="outside lower left", ncols=1 if max(len(row.label) for row in rows) > 24 else 3)
     return figure

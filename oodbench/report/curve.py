@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oodbench.report.columns import TITLES
+from oodbench.report.columns import title_of
 from oodbench.report.drawing import PAGE, explain, looks_of, new_figure
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _draw(axes: Any, result: BoardResult, metric: str) -> None:
         explain(
             line,
             [
-                f"{method}, {curve.hyper_parameter}={x}: {TITLES[metric]} {text}"
+                f"{method}, {curve.hyper_parameter}={x}: {title_of(metric)} {text}"
                 for x, text in zip(at, texts, strict=True)
             ],
         )
@@ -54,5 +54,5 @@ def _draw(axes: Any, result: BoardResult, metric: str) -> None:
     if curve.mark is not None:
         axes.axvline(curve.mark, color="#444444", linestyle="--", linewidth=1, label=curve.mark_about or None)
     axes.set_xlabel(curve.hyper_parameter)
-    axes.set_ylabel(TITLES[metric])
+    axes.set_ylabel(title_of(metric))
     axes.legend()

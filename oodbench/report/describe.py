@@ -30,10 +30,14 @@ def describe_plugin(name: str, settings: Mapping[str, str] | None = None) -> dic
         return _method(name)
     if name in names("model"):
         return _model(name)
+    if name in names("metric"):
+        return _metric(name)
+    if name in names("selector"):
+        return _selector(name)
     if name in suite_names() or name.endswith(".toml"):
         return _suite(read_suite(name))
     there_are = [*(plugin for kind in KINDS for plugin in names(kind)), *suite_names()]
-    raise UnknownName("method, dataset, model or suite", name, there_are)
+    raise UnknownName("method, dataset, model, metric, selector or suite", name, there_are)
 
 
 def print_description(description: dict[str, Any], console: Console) -> None:
@@ -84,6 +88,29 @@ def _method(name: str) -> dict[str, Any]:
             }
             for key, preset in cls.presets.items()
         ],
+    }
+
+
+def _metric(name: str) -> dict[str, Any]:
+    metric = find("metric", name)
+    return {
+        "name": name,
+        "kind": "metric",
+        "about": inspect.cleandoc(metric.__doc__ or ""),
+        "tasks": list(metric.tasks),
+        "better": metric.better,
+        "needs": metric.needs,
+    }
+
+
+def _selector(name: str) -> dict[str, Any]:
+    cls = find("selector", name)
+    return {
+        "name": name,
+        "kind": "selector",
+        "about": inspect.getdoc(cls) or "",
+        "takes_a_metric": cls.takes_metric,
+        "sees_test_data": cls.sees_test,
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oodbench.board.cells import ENDING, scores_of, write_cells
-from oodbench.report.columns import TITLES
+from oodbench.report.columns import title_of
 from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
 from oodbench.report.tables import legend, line, markdown_table, notes, rich_table
@@ -125,7 +125,7 @@ def _curve_table(board: BoardResult) -> tuple[list[str], list[list[str]]]:
     curve, metrics = board.board.curve, board.leaderboards[0].metrics
     assert curve is not None
     cells = {(point.method, point.at): point.cells for point in board.points}
-    titles = [f"{method} {TITLES[metric]}" for method in board.board.methods for metric in metrics]
+    titles = [f"{method} {title_of(metric)}" for method in board.board.methods for metric in metrics]
     rows = [
         [
             fixed_text(at),

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LEGEND = "value ± spread (sample std over seeds)."
+WEIGHTED = {
+    "equal": "Means count every test environment equally.",
+    "rows": "Means count every test environment by its rows.",
+}
 TIERS = (
     "Tier 1: all methods that are not significantly worse than another (moderated paired t-test over {over}, 5 % "
     "level, Holm correction over all pairs); the next tiers are formed in the same way from the rest. Bold (★): the "
@@ -88,11 +92,26 @@ def notes(board: Leaderboard) -> list[str]:
         *board.notices,
         *(f"{row.label}: {row.failure}" for row in board.rows if row.failure),
         *(f"† {row.label}: {row.unequal}" for row in board.rows if row.unequal),
+        *_missing_values(board),
+    ]
+
+
+def _missing_values(board: Leaderboard) -> list[str]:
+    """Why cells have no value: a line for each reason."""
+    rows: dict[str, list[str]] = {}
+    metrics: dict[str, dict[str, None]] = {}
+    for row in board.rows:
+        for metric, reason in row.missing.items():
+            rows.setdefault(reason, []).append(row.label)
+            metrics.setdefault(reason, {})[metric] = None
+    return [
+        f"no {', '.join(metrics[reason])} for {', '.join(dict.fromkeys(labels))}: {reason}"
+        for reason, labels in rows.items()
     ]
 
 
 def legend(board: Leaderboard) -> str:
-    parts = [LEGEND]
+    parts = [LEGEND, WEIGHTED[board.weights]]
     short = [row.budget for row in board.rows if row.budget and row.trials < row.budget.trials]
     if any(budget.seconds is None for budget in short):
         parts.append(WHOLE_SPACE)

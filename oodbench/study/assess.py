@@ -43,23 +43,22 @@ def assess(
     pooled validation data.
     """
     exact: dict[tuple[str, str, int], float] = {}
-    told = study.dataset.facts.get("alpha0", ALPHA0)
-    alpha0 = told if 0 < told <= 0.5 else ALPHA0
+    alpha0 = alpha0_of(study)
     assessments: list[Assessment] = []
     pooled: list[dict[str, Any]] = []
     for number, (seed, model) in enumerate(models.items()):
-        train = _some_rows(study, Environment.pooled("training", study.data.train[seed]))
+        train = some_rows(study, Environment.pooled("training", study.data.train[seed]))
         validation = study.data.validation[seed]
         together = Environment.pooled("validation", validation)
         look = partial(_look, study, model, seed, train, alpha0, exact)
-        pooled_look = look("pooled", _some_rows(study, together))
+        pooled_look = look("pooled", some_rows(study, together))
         assessments.append(pooled_look)
         if len(validation) == 1:
             assessments.append(replace(pooled_look, part="validation", environment=validation[0].name))
         else:
-            assessments += [look("validation", _some_rows(study, environment)) for environment in validation]
+            assessments += [look("validation", some_rows(study, environment)) for environment in validation]
         closely = number == 0 or (number + 1) * len(test[seed]) <= MOST_LOOKS
-        assessments += [look("test", _some_rows(study, environment), closely) for environment in test[seed]]
+        assessments += [look("test", some_rows(study, environment), closely) for environment in test[seed]]
         pooled.append(
             {"configuration": configuration, "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
@@ -111,7 +110,12 @@ def _look(
     return seen if closely else replace(seen, failure=NOT_LOOKED)
 
 
-def _some_rows(study: Study, environment: Environment) -> Environment:
+def alpha0_of(study: Study) -> float:
+    told = study.dataset.facts.get("alpha0", ALPHA0)
+    return told if 0 < told <= 0.5 else ALPHA0
+
+
+def some_rows(study: Study, environment: Environment) -> Environment:
     """Rows that are few enough, with values that say what the task is: floats are regression."""
     rows = environment.draw(MOST_ROWS)
     return rows if study.dataset.task == "classification" else replace(rows, y=rows.y.astype(float))

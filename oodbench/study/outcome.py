@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -10,6 +10,8 @@ from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.settings.fields import as_dict
 from oodbench.study.assess import assess, join
+from oodbench.study.closer import look_closer
+from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
 from oodbench.study.pack import PackResult
 from oodbench.study.provenance import provenance_of
@@ -27,7 +29,7 @@ from oodbench.study.record import (
     StudyRecord,
 )
 from oodbench.study.sealed import open_test
-from oodbench.study.selectors import select
+from oodbench.study.selectors import find_selector, needs_models, select
 from oodbench.study.spec import Budget
 from oodbench.study.study import Study
 
@@ -60,18 +62,22 @@ def conclude(
     chosen models are."""
     rows, failures = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
+    meter = Meter.of_task(study.dataset.task, study.dataset.classes)
     try:
-        choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down)
+        selector = find_selector(study.selector)
+        if needs_models(selector):
+            rows = _ask(look_closer, study, selector, rows, predictors)
+        choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.configuration, seed] for seed in study.seeds}
         stability, pooled = _ask(assess, study, models, choice.configuration, drawn)
     except (StudyFailed, TrainingFailed) as error:
         reason = str(error) or type(error).__name__
         reason += f"; first failure: {failures[0].reason}" if failures else ""
         return Outcome(_record(study, ledger, failures, started, reason), _frame(rows))
-    results = _frame([*rows, *tested, *pooled])
+    results = _frame([*rows, *tested, *pooled], meter.metrics)
     results["chosen"] = results["configuration"] == choice.configuration
     results = join(results, stability)
-    record = _record(study, ledger, failures, started, "", choice, opening, stability, models)
+    record = _record(study, ledger, failures, started, "", choice, opening, stability, models, meter)
     return Outcome(record, results, models)
 
 
@@ -80,6 +86,7 @@ def _choose_and_open(
     rows: list[dict[str, Any]],
     predictors: Mapping[tuple[int, int], Predictor],
     write_down: Callable[[Chosen], object],
+    meter: Meter,
 ) -> tuple[Chosen, Opening, list[dict[str, Any]], dict[int, list[Environment]]]:
     """The choice, what the opening found, result rows of the test environments, and rows drawn from these by seed."""
     seeds = study.budget.seeds
@@ -88,14 +95,18 @@ def _choose_and_open(
         complete = [
             index for index in range(len(study.configurations)) if all((index, seed) in trained for seed in study.seeds)
         ]
-        tested, opening, drawn = _ask(open_test, study, predictors, complete, before_selection=True)
+        tested, opening, drawn = _ask(open_test, study, predictors, complete, before_selection=True, meter=meter)
         scores = _frame([row for row in tested if row["part"] == "test"])
         choice = select(scores, "oracle", seeds, study.configurations)
         write_down(choice)
     else:
-        choice = select(_frame(rows), study.selector, seeds, study.configurations)
+        choice = select(
+            _frame(rows, [find_selector(study.selector).metric]), study.selector, seeds, study.configurations
+        )
         write_down(choice)
-        tested, opening, drawn = _ask(open_test, study, predictors, [choice.configuration], before_selection=False)
+        tested, opening, drawn = _ask(
+            open_test, study, predictors, [choice.configuration], before_selection=False, meter=meter
+        )
     return choice, opening, tested, drawn
 
 
@@ -150,6 +161,7 @@ def _record(
     opening: Opening | None = None,
     stability: Stability | None = None,
     models: Models | None = None,
+    meter: Meter | None = None,
 ) -> StudyRecord:
     return StudyRecord(
         schema=SCHEMA,
@@ -179,6 +191,8 @@ def _record(
         choice=choice,
         data=_data_used(study),
         opening=opening,
+        metrics=tuple(meter.metrics) if meter else (),
+        missing=dict(meter.missing) if meter else {},
         stability=stability,
         models=how_kept(models or {}),
         provenance=provenance_of(study, started),
@@ -220,8 +234,8 @@ def _plain(value: Any) -> Setting:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame(rows: list[dict[str, Any]], metrics: Iterable[str] = ()) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.DataFrame(rows, columns=list(COLUMNS)).assign(chosen=False)
+    frame = pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *metrics]))).assign(chosen=False)
     return frame.sort_values(["part", "configuration", "seed"], kind="stable", ignore_index=True)

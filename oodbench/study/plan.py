@@ -20,6 +20,7 @@ from oodbench.settings.fields import as_dict, configure
 from oodbench.settings.space import Fixed, parse_fixed
 from oodbench.study.data import SharedData
 from oodbench.study.estimators import PREFIX, check_spaces, estimator_method
+from oodbench.study.selectors import check_task, find_selector
 from oodbench.study.spec import Budget, StudyOptions
 from oodbench.study.study import ORACLE, Study, deviations, name_dataset
 
@@ -89,6 +90,7 @@ def _resolve_study(
     request: Request, asked: _Asked, dataset_name: str, dataset: Dataset, repeat: int, selector: str
 ) -> StudySpec:
     options = request.options
+    check_task(find_selector(selector), selector, dataset.task)
     usual = _usual(dataset, asked)
     setup, by_hand = _setup(usual, options, dataset), _fixed(asked, options.fix)
     if options.scheduler != "none":

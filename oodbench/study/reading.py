@@ -6,14 +6,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oodbench.engine.metric import TAKEN
 from oodbench.study.document import Damaged, read_document
 from oodbench.study.record import COLUMNS, CONSTANT, NO_CONFIGURATION, SCHEMA, StudyRecord
-from oodbench.study.selectors import SELECTORS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 YEARS = range(1970, 9999)  # in every time zone
+SELECTOR = re.compile(r"[^\W\d]\w*(:\w+)?")  # perhaps of a plug-in that is not installed here
 IDENTITY = re.compile(r"[\w-]+")
 
 
@@ -24,8 +25,11 @@ def parse_record(content: bytes) -> StudyRecord:
         raise Damaged(f"its status {record.status} does not go with its choice")
     if record.choice and record.choice.configuration not in range(len(record.configurations)):
         raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
-    if record.selector not in SELECTORS:
-        raise Damaged(f"it has the unknown selector {record.selector!r}")
+    if not SELECTOR.fullmatch(record.selector):
+        raise Damaged(f"its selector {record.selector!r} is none")
+    taken = sorted(TAKEN & set(record.metrics))
+    if taken:
+        raise Damaged(f"it has a metric {taken[0]!r}, which no metric can be called")
     if not IDENTITY.fullmatch(record.study_id):
         raise Damaged(f"its study_id {record.study_id!r} is none")  # it becomes the name of a folder
     for moment in (record.provenance.started, record.provenance.concluded):
@@ -42,7 +46,7 @@ def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
         results = pd.read_parquet(path)
     except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
         raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
-    for name, kind in COLUMNS.items():
+    for name, kind in (COLUMNS | dict.fromkeys(record.metrics, "f")).items():
         if name not in results:
             raise Damaged(f"it has no column {name!r}")
         if not _holds(results[name], kind):

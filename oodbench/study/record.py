@@ -17,7 +17,7 @@ from oodbench.settings.space import Fixed, Value
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 3
+SCHEMA = 4
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -34,7 +34,8 @@ COLUMNS = {
     "ods": "f",
     "chosen": "b",
 }
-"""Of result rows, and what they hold: whole numbers, texts, numbers, or true and false."""
+"""Of result rows, and what they hold: whole numbers, texts, numbers, or true and false. Besides there is a column of
+numbers for every metric of the record, with values for test environments, the constant, and where a selector asked."""
 CONSTANT = "constant"
 """The part of rows that say how a constant prediction, learned from the training rows, does in a test environment."""
 NO_CONFIGURATION = -1
@@ -188,6 +189,8 @@ class StudyRecord:
     choice: Chosen | None
     data: DataUsed
     opening: Opening | None  # of the test environments
+    metrics: tuple[str, ...]  # that the chosen models were measured by, besides their scores
+    missing: Mapping[str, str]  # by metric, why there are values missing: the first reason
     stability: Stability | None  # of the chosen models
     models: Kept
     provenance: Provenance

@@ -16,6 +16,7 @@ from oodbench.engine.scoring import score, score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
+from oodbench.study.meter import Meter
 from oodbench.study.record import CONSTANT, NO_CONFIGURATION, Opening
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def open_test(
     predictors: Mapping[tuple[int, int], Predictor],
     configurations: Iterable[int],
     before_selection: bool,
+    meter: Meter,
 ) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
     """Result rows of the configurations on every test environment and on the training rows, per seed, and those of the
-    constant on the test environments: what any model must beat.
+    constant on the test environments: what any model must beat. The rows of test environments have all metrics.
 
     Rows drawn from the opened environments come along, by seed, so that nothing after this need open them again.
     The test data of one seed is let go before that of the next is made.
@@ -52,8 +54,12 @@ def open_test(
         models = [predictors[configuration, seed] for configuration in configurations]
         for part, environments in (("train", study.data.train[seed]), ("test", test)):
             for environment in environments:
-                rows += _score_all(study, models, configurations, seed, part, environment)
-        rows += _score_constant(study, seed, test)
+                scored = _score_all(study, models, configurations, seed, part, environment)
+                if part == "test":
+                    measured = [meter.measure(model, environment) for model in models]
+                    scored = [row | values for row, values in zip(scored, measured, strict=True)]
+                rows += scored
+        rows += _score_constant(study, seed, test, meter)
     opening = Opening(
         opened_at=datetime.now(UTC).replace(microsecond=0),
         configurations=tuple(configurations),
@@ -83,14 +89,16 @@ def _score_all(
     return rows
 
 
-def _score_constant(study: Study, seed: int, test: Sequence[Environment]) -> list[dict[str, Any]]:
+def _score_constant(study: Study, seed: int, test: Sequence[Environment], meter: Meter) -> list[dict[str, Any]]:
     dataset = study.dataset
     train = study.data.train[seed]
     y = np.concatenate([environment.y for environment in train])
+    own = Meter(meter.metrics, meter.classes)  # what is missing of the constant is not so of the models
     constant = constant_model(y, dataset.task, dataset.classes, width=train[0].x.shape[1])
     return [
         {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
         | {"rows": len(environment)}
         | score(constant, environment, dataset.task, dataset.classes)
+        | own.measure(constant, environment)
         for environment in test
     ]

@@ -2,34 +2,144 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from oodbench.errors import StudyFailed, UnknownName
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.engine.scoring import SCORES
+from oodbench.errors import StudyFailed, UnknownName, UserError
+from oodbench.plugin.registry import find, names
+from oodbench.plugin.selector import Selector
 from oodbench.settings.space import Value
 from oodbench.study.record import Chosen
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SELECTORS = {
-    "mean": "mean error over the validation environments",
-    "worst": "largest error among the validation environments",
-    "oracle": "mean error over the TEST environments: an upper bound, never a fair result",
-}
+    from oodbench.engine.data import Task
+
+KAPPA = 1.0  # of a spread or a divergence that is added to a risk
+OF_CLASSES = ("classification",)
+ALPHA = 0.5  # the share of the environments that CVaR looks at
 
 
-def check_selector(name: str) -> str:
-    if name not in SELECTORS:
-        raise UnknownName("selector", name, SELECTORS)
-    return name
+@dataclass(frozen=True)
+class Mean(Selector):
+    """Mean error over the validation environments."""
+
+    def by_seed(self, scores: pd.DataFrame) -> pd.Series[float]:
+        return scores.groupby(["configuration", "seed"])["risk"].mean()
+
+
+@dataclass(frozen=True)
+class Worst(Selector):
+    """Largest error among the validation environments."""
+
+    def by_seed(self, scores: pd.DataFrame) -> pd.Series[float]:
+        return scores.groupby(["configuration", "seed"])["risk"].max()
+
+
+@dataclass(frozen=True)
+class Oracle(Mean):
+    """Mean error over the TEST environments: an upper bound, never a fair result."""
+
+    takes_metric: ClassVar[bool] = False
+    sees_test: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class MeanSd(Selector):
+    """Mean error over the validation environments plus its standard deviation over them."""
+
+    def combine(self, risks: NDArray[np.float64]) -> float:
+        return float(risks.mean() + KAPPA * risks.std())
+
+
+@dataclass(frozen=True)
+class Cvar(Selector):
+    """Mean error over the worst half of the validation environments."""
+
+    def combine(self, risks: NDArray[np.float64]) -> float:
+        return float(np.sort(risks)[-math.ceil(ALPHA * len(risks)) :].mean())
+
+
+@dataclass(frozen=True)
+class WorstClass(Mean):
+    """1 - recall of the worst class, mean over the validation environments."""
+
+    metric: str = "least_recall"
+    takes_metric: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class OneSe(Mean):
+    """The first configuration, from the defaults on, within a standard error (over seeds) of the best mean error."""
+
+    def choose(self, scores: pd.DataFrame) -> int:
+        best = scores.loc[super().choose(scores)]
+        error = best.std(ddof=1) / math.sqrt(len(best)) if len(best) > 1 else 0.0
+        return int(min(scores.index[scores.mean(axis=1) <= best.mean() + error]))
+
+
+@dataclass(frozen=True)
+class Stability(Selector):
+    """Mean error over the validation environments plus the model's distributional stability on all their rows."""
+
+    needs_stability: ClassVar[bool] = True
+
+    def by_seed(self, scores: pd.DataFrame) -> pd.Series[float]:
+        of_model = scores.groupby(["configuration", "seed"])
+        return of_model["risk"].mean() + KAPPA * of_model["stability"].first()
+
+
+def find_selector(text: str) -> Selector:
+    """Of NAME, or NAME:METRIC. UserError where there is no such selector or metric."""
+    name, _, metric = text.partition(":")
+    cls = find("selector", name)
+    if ":" not in text:
+        plain: Selector = cls()
+        return plain
+    if not cls.takes_metric:
+        raise UserError(f"selector {name!r} takes no metric.\nWrite {name!r} alone.")
+    if metric not in SCORES and metric not in names("metric"):
+        raise UnknownName("metric", metric, [*SCORES, *names("metric")])
+    told: Selector = cls(metric=metric)
+    return told
+
+
+def check_selector(text: str) -> str:
+    find_selector(text)
+    return text
+
+
+def check_task(selector: Selector, text: str, task: Task) -> None:
+    """Whether its metric is one of the task."""
+    metric = selector.metric
+    tasks = find("metric", metric).tasks if metric not in SCORES else (task,) if metric == "error" else OF_CLASSES
+    if task not in tasks:
+        raise UserError(f"--selector {text} goes by {metric}, which a {task} does not have.\nChoose another metric.")
+
+
+def needs_models(selector: Selector) -> bool:
+    """Whether it goes by more than the search knows of every configuration."""
+    return selector.needs_stability or selector.metric not in SCORES
+
+
+def describe_selector(text: str) -> str:
+    """In words."""
+    selector = find_selector(text)
+    own = (type(selector).__doc__ or "").partition("\n")[0].rstrip(".")
+    return f"{own[:1].lower()}{own[1:]}" + ("" if ":" not in text else f", with {selector.metric} as the error")
 
 
 def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequence[Mapping[str, Value]]) -> Chosen:
-    """The configuration with the smallest score, averaged over seeds, among those that finished on every seed.
+    """What the selector chooses among the configurations that finished on every seed.
 
     `scores` has a row per configuration, seed and environment: of the validation part, or for the oracle of test.
-    Ties go to the smaller number, and so to the defaults.
     """
     if scores.empty:
         raise StudyFailed("no training finished")
@@ -38,11 +148,23 @@ def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequ
     if complete.empty:
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
     table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
-    chosen = min(table, key=lambda configuration: (table[configuration], configuration))
+    chooser = find_selector(selector)
+    chosen = chooser.choose(_by_seed(scores, chooser).unstack("seed").loc[complete.index])
+    if chosen not in table:
+        raise StudyFailed(f"selector {selector!r} chose {chosen!r}, which is no configuration that finished")
     return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]))
 
 
 def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:
     """What the selector says of each configuration: its mean over seeds, and the count of seeds."""
-    by_seed = scores.groupby(["configuration", "seed"])["error"].agg("max" if selector == "worst" else "mean")
+    by_seed = _by_seed(scores, find_selector(selector))
     return by_seed.groupby("configuration").agg(["mean", "count"])
+
+
+def _by_seed(scores: pd.DataFrame, selector: Selector) -> pd.Series[float]:
+    """Of the models that have a value in every environment."""
+    models = [scores["configuration"], scores["seed"]]
+    scores = scores[scores[selector.metric].notna().groupby(models).transform("all")]
+    values = scores[selector.metric]
+    better = SCORES.get(selector.metric) or find("metric", selector.metric).better
+    return selector.by_seed(scores.assign(risk=1 - values if better == "higher" else values))

@@ -26,7 +26,7 @@ from oodbench.settings.option import (
     seconds_text,
 )
 from oodbench.study.directory import DIRECTORY
-from oodbench.study.selectors import SELECTORS
+from oodbench.study.selectors import check_selector, find_selector, needs_models
 
 DEVICES = ("auto", "cpu", "cuda")
 SEARCHES = ("random", "optuna")
@@ -108,7 +108,9 @@ class Selecting(Options):
     """How a configuration is chosen, and what is done to see how much that choice matters."""
 
     selector: str = option(
-        "worst", "How validation scores choose: mean, worst, or oracle.", check=one_of("selector", SELECTORS)
+        "worst",
+        "How validation scores choose: mean, worst ...; by a metric: worst:auc. `oodbench list` has them.",
+        check=lambda value, flag: check_selector(value),
     )
     repeats: int = option(
         1, "Whole searches to do, on the same data: the board shows their spread.", check=at_least(1, MOST_REPEATS)
@@ -133,6 +135,11 @@ class StudyOptions(Selecting, Budget, Training):
             raise UserError(
                 "--selector oracle does not go with --search or --scheduler: validation scores lead them.\n"
                 "Use --selector mean or worst."
+            )
+        if not self.drawn_up_front and needs_models(find_selector(self.selector)):
+            raise UserError(
+                f"--selector {self.selector} looks at all trained models after the search, and does not go with "
+                "--search, --scheduler or --budget.\nUse --selector mean or worst."
             )
 
 

@@ -25,6 +25,7 @@ from oodbench.settings.space import (
 )
 from oodbench.study.data import SearchData, SharedData
 from oodbench.study.pack import Pack, divide
+from oodbench.study.selectors import find_selector
 from oodbench.study.sources import source_digest
 from oodbench.study.spec import Budget
 from oodbench.version import __version__
@@ -172,7 +173,11 @@ class Study:
     @cached_property
     def study_id(self) -> str:
         """Equal for equal work: the same command finds what an earlier one left."""
-        return hashlib.sha256(f"{self.search_id} {self.selector}".encode()).hexdigest()[:16]
+        selector = find_selector(self.selector)
+        parts = [self.search_id, self.selector]
+        if not type(selector).__module__.startswith("oodbench."):  # the version stands for the built-in ones
+            parts.append(source_digest(type(selector)))
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
     @property
     def repeat_of(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oodbench.board.metrics import BESIDES, SUMMARY
+from oodbench.board.metrics import check_metrics
 from oodbench.errors import UnknownName, UserError, did_you_mean
 from oodbench.plugin.registry import Kind, find, names
 from oodbench.settings.fields import configure
@@ -243,12 +243,10 @@ def _check_budgets(suite: Suite, mode: Mode, parts: Sequence[Part]) -> None:
 def _check_metrics(suite: Suite, board: BoardSpec) -> None:
     for settings in board.settings:
         task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
-        for metric in board.metrics:
-            if metric not in (*SUMMARY[task], *BESIDES[task]):
-                metrics = ", ".join((*SUMMARY[task], *BESIDES[task]))
-                raise UserError(
-                    f"{suite.file}: boards.{board.name}.metrics: {task} has no metric {metric!r}.\nIt has: {metrics}."
-                )
+        try:
+            check_metrics(board.metrics, task)
+        except UnknownName as error:
+            raise UserError(f"{suite.file}: boards.{board.name}.metrics: {error}") from None
 
 
 def _check_installed(suite: Suite, kind: Kind, where: str, name: str) -> None:

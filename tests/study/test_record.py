@@ -31,7 +31,6 @@ from oodbench.study.record import (
     Stability,
     StudyRecord,
 )
-from oodbench.study.selectors import SELECTORS
 from studies import made_up
 
 TEXTS = st.text(max_size=8)
@@ -64,7 +63,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
     return StudyRecord(
         schema=SCHEMA,
         study_id=draw(st.from_regex(r"[0-9a-f-]{1,16}", fullmatch=True)),
-        selector=draw(st.sampled_from(sorted(SELECTORS))),
+        selector=draw(st.sampled_from(["worst", "mean:auc", "oracle", "own"])),
         ranked=draw(st.booleans()),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),
@@ -82,6 +81,8 @@ def records(draw: st.DrawFn) -> StudyRecord:
         opening=Opening(draw(TIMES), tuple(draw(st.lists(COUNTS))), draw(st.booleans()), draw(TEXTS), draw(SIZES))
         if finished
         else None,
+        metrics=tuple(draw(st.lists(st.sampled_from(["auc", "mae", "own"]), max_size=2))),
+        missing=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
         stability=draw(st.none() | st.builds(Stability, NUMBERS, st.lists(ASSESSMENTS, max_size=2).map(tuple))),
         models=draw(st.sampled_from(["loadable", "arrays", "nothing"])),
         provenance=draw(
@@ -120,13 +121,14 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda record: record["ledger"].update(trials="2"), "ledger.trials: input should be a valid integer"),
         (lambda record: record["ledger"].update(trials=2.0), "ledger.trials: input should be a valid integer"),
         (lambda record: record["ledger"].update(seconds=None), "ledger.seconds: input should be a valid number"),
+        (lambda record: record.update(metrics=["rows"]), "it has a metric 'rows', which no metric can be called"),
         (lambda record: record.update(label=3), "label: input should be a valid string"),
         (lambda record: record.update(task="guessing"), "task: input should be 'regression' or 'classification'"),
         (lambda record: record["provenance"].update(started="soon"), "provenance.started: input should be a valid"),
         (lambda record: record.update(choice=None), "its status FINISHED does not go with its choice"),
         (lambda record: record["choice"].update(configuration=2), "it has no configuration 2, which was chosen"),
         (lambda record: record.pop("schema"), "it has no schema number"),
-        (lambda record: record.update(selector="luck"), "it has the unknown selector 'luck'"),
+        (lambda record: record.update(selector="good luck"), "its selector 'good luck' is none"),
         (lambda record: record.update(study_id="../.."), "its study_id '../..' is none"),
         (lambda record: record.update(study_id=""), "its study_id '' is none"),
         (lambda record: record["ledger"].update(trainings=10**400), "it has a number of 401 digits"),

@@ -57,7 +57,7 @@ def call(
         ("r1 = [1.5, 1.9]", 'r1 = [1.5, "x"]', "boards.regression, method 'erm': dataset 'selection_bias': r1=x"),
         ("settings = [{", "settings = [3, {", "boards[1].settings must be a table, or a list of tables"),
         ("test_rows = 30,", "rows = 30,", "dataset 'spurious_correlation' has no setting 'rows'"),
-        ('"mean_accuracy"]', '"accuracy"]', "boards.curve.metrics: classification has no metric 'accuracy'"),
+        ('"mean_accuracy"]', '"accuracy"]', "boards.curve.metrics: there is no metric 'accuracy'"),
         ("values = [0.1, 0.5]", "values = [0.1, 0.1]", "boards[1].curve.values must be two or more different"),
         ("values = [0.1, 0.5]", "values = [0.1, 0.9]", "method 'fdro': method 'fdro': alpha0=0.9 is outside"),
         ('= "alpha0"', '= "alpha1"', "there is no hyper-parameter 'alpha1'. Did you mean 'alpha0'?"),

@@ -61,6 +61,8 @@ def made_up(
         choice=Chosen("worst", 0, 1.0, {}),
         data=DataUsed("f" * 16, "v" * 16, 1, None, {}, {}),
         opening=Opening(DAY, (0,), False, "e" * 16, {}),
+        metrics=(),
+        missing={},
         stability=None,
         models="nothing",
         provenance=Provenance({}, "3.11.7", "", "", DAY, DAY),
