@@ -66,4 +66,5 @@ def split_slopes(slopes: NDArray[np.float64]) -> NDArray[np.int64]:
             break
     sums = slopes.T @ side
     others = slopes.sum(0)[:, None] - sums
-    return side[:, int(np.argmax(np.square(sums).sum(0) + np.square(others).sum(0)))].astype(np.int64)
+    best = int(np.argmax(np.square(sums).sum(0) + np.square(others).sum(0)))
+    return np.asarray(side[:, best], np.int64)
