@@ -63,6 +63,21 @@ def test_new_and_show_on_the_command_line(cli: Cli, folder: Path) -> None:
     assert cli("new", "table", "data/trips.csv", "--kind", "loss").code == 2
 
 
+def test_a_run_and_its_board_have_the_name_of_the_description(cli: Cli, ray_address: str, folder: Path) -> None:
+    lines = Path("data/trips.csv").read_text().splitlines()
+    numbered = [f"{lines[0]},id", *(f"{line},{number}" for number, line in enumerate(lines[1:]))]
+    Path("data/trips.csv").write_text("\n".join(numbered) + "\n")
+    write_description("table", "data/trips.csv", SETTINGS, Path())
+    budget = ["--trials", "1", "--seeds", "1", "--set-training", "steps=20", "--address", ray_address]
+    done = cli("run", "-m", "erm", "-d", "trips.toml", *budget, "--json")
+    assert done.code == 0, done.err
+    assert "column 'id' counts the rows" in done.err
+    assert [board["dataset_id"] for board in done.json()] == ["trips"]
+    seen = cli("leaderboard", "trips.toml", "--format", "json")
+    assert seen.code == 0, seen.err
+    assert '"trips"' in seen.out
+
+
 def test_without_settings_it_asks_for_them(cli: Cli, folder: Path) -> None:
     assert cli("new", "table", "data/trips.csv").code == 0
     shown = cli("show", "trips.toml")
