@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from oodbench.board.leaderboard import Cell, Leaderboard, Row
+from oodbench.board.leaderboard import Leaderboard
+from oodbench.board.row import Cell, Row
 from oodbench.report.columns import Column, columns_of
 from oodbench.report.tables import claim_text, legend, notes, within_mark
 from oodbench.report.text import interval_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from oodbench.board.leaderboard import Cell, Leaderboard, Row
+from oodbench.board.leaderboard import Leaderboard
 from oodbench.board.metrics import STABILITY
+from oodbench.board.row import Cell, Row
 from oodbench.board.statistics import Over
 from oodbench.report.columns import Column, columns_of, has_interval
 from oodbench.report.text import ABSENT, cell_text, count_text, interval_text, number_text, spread_text

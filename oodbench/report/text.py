@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oodbench.board.leaderboard import Cell
+from oodbench.board.row import Cell
 
 ABSENT = "–"
 

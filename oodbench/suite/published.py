@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from oodbench.board.leaderboard import Leaderboard, Published
+from oodbench.board.leaderboard import Leaderboard
+from oodbench.board.row import Published
 from oodbench.errors import UserError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.reading import read_bounded

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from oodbench.board.leaderboard import Cell, Leaderboard, compile_leaderboard
+from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
+from oodbench.board.row import Cell
 from oodbench.settings.space import Value
 from oodbench.study.study import Study
 from oodbench.suite.published import stand_beside

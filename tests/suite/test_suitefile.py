@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oodbench.board.leaderboard import Cell, Published
+from oodbench.board.row import Cell, Published
 from oodbench.cli.main import main
 from oodbench.errors import UserError
 from oodbench.suite.suite import Overrides, Part, expand

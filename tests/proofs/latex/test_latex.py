@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oodbench.board.leaderboard import Leaderboard, Published, compile_leaderboard
+from oodbench.board.leaderboard import Leaderboard, compile_leaderboard
+from oodbench.board.row import Published
 from oodbench.report.formats import render
 from oodbench.report.latex import latex_table
 from oodbench.study.record import ConcludedStudy
