@@ -29,7 +29,8 @@ def level_means(codes: Integers, y: Array, levels: int, smoothing: float) -> Arr
     sums = np.stack([np.bincount(places, column, minlength=levels + 1) for column in y.T], axis=1)
     weights = (rows + smoothing)[:, None]
     smoothed = (sums + smoothing * y.mean(0)) / np.where(weights > 0, weights, 1.0)
-    return np.where(weights > 0, smoothed, y.mean(0))  # [level + 1, column]
+    means: Array = np.where(weights > 0, smoothed, y.mean(0))  # [level + 1, column]
+    return means
 
 
 @dataclass(frozen=True, eq=False)
