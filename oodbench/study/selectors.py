@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -96,6 +97,7 @@ class Stability(Selector):
         return of_model["risk"].mean() + KAPPA * of_model["stability"].first()
 
 
+@cache  # a look at what is installed takes a hundredth of a second, and every study asks several times
 def find_selector(text: str) -> Selector:
     """Of NAME, or NAME:METRIC. UserError where there is no such selector or metric."""
     name, _, metric = text.partition(":")
