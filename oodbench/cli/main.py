@@ -41,6 +41,12 @@ class InOrder(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [name for names in PANELS.values() for name in names]
 
+    def make_context(self, *arguments: Any, **more: Any) -> Any:  # here, too, typer would end without a word
+        try:
+            return super().make_context(*arguments, **more)
+        except KeyboardInterrupt:
+            raise STOPPED from None
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
             return super().invoke(ctx)
@@ -90,6 +96,8 @@ def main() -> None:
             sys.stdout.flush()  # at the interpreter's end it would be too late to say anything
     except Interrupted as stopped:
         end_now(stopped)
+    except KeyboardInterrupt:  # before typer began
+        end_now(STOPPED)
     except OodbenchError as error:
         first, _, rest = printable(str(error)).partition("\n")
         print(f"error: {first}" + (f"\n{rest}" if rest else ""), file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,8 @@ def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
         results = pd.read_parquet(path)
     except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
         raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
-    for name, kind in (COLUMNS | dict.fromkeys(record.metrics, "f")).items():
+    kinds = COLUMNS | dict.fromkeys(record.metrics, "f")
+    for name, kind in kinds.items():
         if name not in results:
             raise Damaged(f"it has no column {name!r}")
         if not _holds(results[name], kind):
@@ -54,7 +56,8 @@ def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
     fault = mismatch(record, results)
     if fault:
         raise Damaged(fault)
-    return results
+    empty = [name for name, kind in kinds.items() if kind == "f" and results[name].isna().all()]
+    return results.assign(**dict.fromkeys(empty, math.nan))  # a column without values may be of any type
 
 
 def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
