@@ -155,9 +155,10 @@ def compile_leaderboard(
     """
     by_label = {study.label: study for study in studies if not study.record.repeat_of}
     tasks = {study.record.task for study in studies}
-    task = tasks.pop() if tasks else "regression"
+    known = next(iter(tasks), None)
+    task: Task = known or "regression"
     metrics = tuple(metrics) or SUMMARY[task]
-    metrics = check_metrics([*([rank_by] if rank_by else []), *metrics, *(STABILITY if stability else ())], task)
+    metrics = check_metrics([*([rank_by] if rank_by else []), *metrics, *(STABILITY if stability else ())], known)
     results = {label: study.results for label, study in by_label.items() if study.results is not None}
     terms = {label: terms_of(by_label[label].record) for label in results}
     if not mixed:

@@ -67,10 +67,11 @@ def board_metric(name: str) -> BoardMetric:
     return BoardMetric(name, aggregate, metric, tasks, aggregate != "std" and better == "higher")
 
 
-def check_metrics(names: Iterable[str], task: Task) -> tuple[str, ...]:
-    """The names, each once. UnknownName where the task has none of that name."""
+def check_metrics(names: Iterable[str], task: Task | None) -> tuple[str, ...]:
+    """The names, each once. UnknownName where the task, if it is known, has none of that name."""
     for name in names:
-        if task not in board_metric(name).tasks:
+        tasks = board_metric(name).tasks
+        if task and task not in tasks:
             raise UnknownName(f"metric of a {task}", name, _known([task]))
     return tuple(dict.fromkeys(names))
 

@@ -145,6 +145,7 @@ def _frame(board: BoardResult) -> pd.DataFrame:
         frame = leaderboard.frame()
         frame.insert(0, "dataset_id", leaderboard.dataset_id)
         if board.board.curve is not None:
+            frame = frame[frame["method"].isin([row.label for row in leaderboard.rows])].reset_index(drop=True)
             frame["method"] = [point.method for point in board.points]
             frame.insert(2, board.board.curve.hyper_parameter, [point.at for point in board.points])
         frames.append(frame)
