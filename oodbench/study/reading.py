@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 YEARS = range(1970, 9999)  # in every time zone
 SELECTOR = re.compile(r"[^\W\d]\w*(:\w+)?")  # perhaps of a plug-in that is not installed here
 IDENTITY = re.compile(r"[\w-]+")
+NOT_EVERY_ROW = "it does not have one row per seed and test environment"
 
 
 def parse_record(content: bytes) -> StudyRecord:
@@ -73,6 +74,8 @@ def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
         return f"it has rows of configuration {min(beyond)}, which the study does not have"
     if record.choice is None:
         return ""
+    if results.empty:  # its columns may be of any type
+        return NOT_EVERY_ROW
     if not (results["chosen"] == (results["configuration"] == record.choice.configuration)).all():
         return f"its chosen rows are not those of configuration {record.choice.configuration}"
     test = results[results["chosen"] & (results["part"] == "test")]
@@ -80,7 +83,10 @@ def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
     every_seed = set(test["seed"]) == set(range(first, first + seeds))
     once = not test.duplicated(["seed", "environment"]).any()
     if not (environments and every_seed and once and len(test) == seeds * environments):
-        return "it does not have one row per seed and test environment"
+        return NOT_EVERY_ROW
+    scores = ["error"] if record.task == "regression" else ["error", "accuracy", "f1"]
+    if not all(test[name].notna().all() and (test[name].abs() < math.inf).all() for name in scores):
+        return "it has test rows without a score"
     return ""
 
 
