@@ -7,8 +7,8 @@ few stand-in rows; that one then gets the tensors.
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -156,6 +156,6 @@ def _quiet() -> Iterator[None]:
     """The libraries print, log and warn at every training and prediction."""
     for name in ("pytorch_lightning", "lightning", "lightning.pytorch", "lightning.fabric", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), warnings.catch_warnings():  # noqa: PTH123
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

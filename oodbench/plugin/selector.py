@@ -33,7 +33,7 @@ class Selector:
 
     def combine(self, risks: NDArray[np.float64]) -> float:
         """The score of a model with these risks in the environments."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines neither combine nor by_seed")
 
     def by_seed(self, scores: pd.DataFrame) -> pd.Series[float]:
         """The score of every configuration and seed. `scores` has a row per configuration, seed and environment, and

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from oodbench import Preset, TrainingRows
+from oodbench import Option, Preset, TrainingRows
 from oodbench.errors import InvalidSetting
 from oodbench.kit import BOOSTING_OPTIONS, BOOSTING_PRESETS, Part, check_weights, fit_boosting, needs_of_weights
 
@@ -68,7 +68,9 @@ def test_every_way_to_weigh_has_a_preset() -> None:
     presets = {name: Preset(**preset) for name, preset in BOOSTING_PRESETS.items()}
     ways = [preset.fix["weights"] for preset in presets.values()]
     assert ways == list(presets)
-    assert {"none", *ways} == set(BOOSTING_OPTIONS["weights"].values)  # type: ignore[attr-defined]
+    options = BOOSTING_OPTIONS["weights"]
+    assert isinstance(options, Option)
+    assert {"none", *ways} == set(options.values)
 
 
 def test_what_is_told_and_what_is_refused() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nights import SUITE
 from oodbench.board.cells import MethodScores
 from oodbench.nightly.baseline import Night, StudyState
 from oodbench.nightly.findings import SLOWER, Judgement, judge
@@ -23,17 +24,6 @@ METHODS = ("erm", "irm", "srm")
 HERE = Machine("Linux x86_64", "one", "AVX2", "3.11", {"numpy": "2.0", "torch": "2.13"})
 ELSEWHERE = replace(HERE, cpu="another", packages={"numpy": "2.0", "torch": "2.14"})
 NOISE = np.random.default_rng(0).normal(0, 0.01, size=(12, 3))  # [seed, environment]
-SUITE = """
-title = "Small"
-trials = 1
-seeds = 2
-methods = ["erm"]
-[[boards]]
-name = "regression"
-dataset = "selection_bias"
-settings = { majority = 60, minority = 20, test_rows = 20 }
-[modes.fair]
-"""
 
 
 def table(error: float = 1.0, noise: float = 1.0, seeds: int = 12) -> pd.DataFrame:

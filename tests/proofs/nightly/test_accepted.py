@@ -7,18 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nights import SUITE
+
 Cli = Callable[..., Any]
-SUITE = """
-title = "Small"
-trials = 1
-seeds = 2
-methods = ["erm"]
-[[boards]]
-name = "regression"
-dataset = "selection_bias"
-settings = { majority = 60, minority = 20, test_rows = 20 }
-[modes.fair]
-"""
 
 
 def test_a_real_suite_is_accepted_and_then_quiet(cli: Cli, ray_address: str, tmp_path: Path) -> None:
