@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Literal, get_args
 
 from oodbench.engine.data import TASKS
@@ -22,6 +22,7 @@ from oodbench.engine.recipe import Recipe
 from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
+from oodbench.plugin.points import points
 from oodbench.plugin.selector import Selector
 from oodbench.settings.fields import configure
 from oodbench.settings.space import Dimension, Space, parse_fixed
@@ -47,40 +48,40 @@ class Plugin:
 
 
 def names(kind: Kind) -> list[str]:
-    return sorted({point.name for point in entry_points(group=f"oodbench.{kind}s")})
+    return sorted({point.name for point in points(kind)})
 
 
 def names_own_first(kind: Kind) -> list[str]:
     """The built-in plug-ins first, so that installing others does not move them."""
-    own = {point.name for point in entry_points(group=f"oodbench.{kind}s") if _distribution(point) == "oodbench"}
+    own = {point.name for point in points(kind) if _distribution(point) == "oodbench"}
     return sorted(names(kind), key=lambda name: (name not in own, name))
 
 
 def plugins(kind: Kind) -> list[Plugin]:
-    points: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=f"oodbench.{kind}s"):
-        points.setdefault(point.name, []).append(point)
-    return [_load(kind, name, points[name]) for name in sorted(points)]
+    by_name: dict[str, list[EntryPoint]] = {}
+    for point in points(kind):
+        by_name.setdefault(point.name, []).append(point)
+    return [_load(kind, name, by_name[name]) for name in sorted(by_name)]
 
 
 def load(kind: Kind, name: str) -> Plugin:
     """The plug-in of that name, perhaps broken; UnknownName if none is installed."""
-    points = [point for point in entry_points(group=f"oodbench.{kind}s") if point.name == name]
-    if not points:
+    of_name = [point for point in points(kind) if point.name == name]
+    if not of_name:
         raise UnknownName(kind, name, names(kind))
-    return _load(kind, name, points)
+    return _load(kind, name, of_name)
 
 
-def _load(kind: Kind, name: str, points: Sequence[EntryPoint]) -> Plugin:
-    source = ", ".join(sorted({_distribution(point) for point in points}))
-    if len({point.value for point in points}) > 1 or len({_distribution(point) for point in points}) > 1:
-        where = " and ".join(f"{point.value} ({_distribution(point)})" for point in points)
+def _load(kind: Kind, name: str, of_name: Sequence[EntryPoint]) -> Plugin:
+    source = ", ".join(sorted({_distribution(point) for point in of_name}))
+    if len({point.value for point in of_name}) > 1 or len({_distribution(point) for point in of_name}) > 1:
+        where = " and ".join(f"{point.value} ({_distribution(point)})" for point in of_name)
         return Plugin(kind, name, source, None, f"two plug-ins have this name: {where}; uninstall or rename one")
     try:
         with contextlib.redirect_stdout(sys.stderr):  # standard output is for results
-            cls = points[0].load()
+            cls = of_name[0].load()
     except (Exception, SystemExit) as error:
-        return Plugin(kind, name, source, None, f"importing {points[0].value} failed: {one_line(error)}")
+        return Plugin(kind, name, source, None, f"importing {of_name[0].value} failed: {one_line(error)}")
     fault = fault_of(kind, cls)
     if kind == "metric" and (name in TAKEN or not name.isidentifier()):
         fault = f"a metric cannot be called {name!r}: " + ("results have that" if name in TAKEN else "it is no name")

@@ -12,7 +12,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, distribution, entry_points
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import UserError, one_line
 from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
 from oodbench.plugin.method import LossMethod, Method
+from oodbench.plugin.points import points
 from oodbench.plugin.registry import Plugin, fault_of, load
 from oodbench.settings.fields import configure
 from oodbench.settings.space import draw_configuration
@@ -74,7 +75,7 @@ def check_package(package: str) -> Iterator[tuple[Plugin, str, str | None]]:
     plugins = [
         load(kind, point.name)
         for kind in ("method", "dataset")
-        for point in entry_points(group=f"oodbench.{kind}s")
+        for point in points(kind)
         if point.dist is not None and point.dist.name == name
     ]
     if not plugins:

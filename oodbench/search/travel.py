@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+from oodbench.plugin.points import points
 
 UNPICKLABLE: tuple[str, ...] = ("torch.classes", "torch.ops")
 INSTALLED = ("site-packages", "dist-packages")
@@ -45,5 +46,4 @@ def _send_along(cls: type) -> None:
 
 def _plugin_packages() -> set[str]:
     """Of installed plug-ins, editable ones too, which lie outside of site-packages."""
-    groups = ("oodbench.methods", "oodbench.datasets", "oodbench.models")
-    return {point.module.partition(".")[0] for group in groups for point in entry_points(group=group)}
+    return {point.module.partition(".")[0] for kind in ("method", "dataset", "model") for point in points(kind)}
