@@ -53,12 +53,16 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def ray_address(migrated: Path) -> Iterator[str]:
-    """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too."""
+    """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too.
+
+    It has one CPU: every worker of a run imports torch and Tune, and the gate's own processes share the cores already.
+    """
     import ray
 
     share_migrations(migrated)
     ray.init(
-        num_cpus=2,
+        address="local",
+        num_cpus=1,
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,

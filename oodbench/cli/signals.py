@@ -15,7 +15,7 @@ from oodbench.errors import Interrupted
 from oodbench.search.own import remove_folders
 
 STOPPED = Interrupted("stopped. Finished work is kept.\nThe same command continues from there.")
-CALLED_BACK = ("importlib", f"{os.sep}logging{os.sep}")
+CALLED_BACK = ("importlib", "<string>", f"{os.sep}logging{os.sep}")
 END_SECONDS = 8  # what sent the signal waits a little longer, and then kills
 
 
@@ -31,7 +31,8 @@ def all_as_ctrl_c() -> Iterator[None]:
         nonlocal asked
         if asked:
             return
-        # Python ignores what is raised in callbacks of imports, and in those of logging around a fork
+        # ignored is what is raised in callbacks of imports, in code that Cython runs when it is imported, and in
+        # callbacks of logging around a fork
         if frame is not None and any(name in frame.f_code.co_filename for name in CALLED_BACK):
             signal.signal(signal.SIGALRM, stop)
             signal.setitimer(signal.ITIMER_REAL, 0.01)

@@ -25,6 +25,7 @@ from oodbench.errors import Unreachable
 ONLY_HERE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 TOKEN_FILE = "token"
 PREFIX = "oodbench-ray-"
+SCRATCH_PREFIX = "oodbench-tune-"
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103  # bytes of a path
 SOCKET = "/ray/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 END_SECONDS = 5
@@ -49,6 +50,18 @@ def own_folder() -> Iterator[Path]:
             yield folder
     finally:
         remove_folders()
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """For what Tune writes: it is gone at the end, also where the end does not wait for those that use it."""
+    folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+    _folders.add(folder)
+    try:
+        yield folder
+    finally:
+        _folders.discard(folder)
+        _remove(folder)
 
 
 def remove_folders() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import ray
 from ray import tune
 
+from oodbench.search.own import scratch_folder
 from oodbench.search.queues import RETRIES, Config, OutOfMemory, Queue
 from oodbench.settings.duration import duration_text
 
@@ -114,12 +114,12 @@ def tune_all(
 
 
 def _tune(trainable: Any, watch: Watch, scheduler: Any) -> None:
-    with tempfile.TemporaryDirectory(prefix="oodbench-tune-") as scratch, _silent(), _memory_said_plainly():
+    with scratch_folder() as scratch, _silent(), _memory_said_plainly():
         tune.Tuner(
             trainable,
             tune_config=tune.TuneConfig(search_alg=watch.queue, scheduler=scheduler, num_samples=-1, reuse_actors=True),
             run_config=tune.RunConfig(
-                storage_path=scratch,
+                storage_path=str(scratch),
                 verbose=0,
                 callbacks=[watch],
                 failure_config=tune.FailureConfig(max_failures=RETRIES),

@@ -34,7 +34,7 @@ from oodbench.study.pack import PackResult
 TINY = {"majority": 200, "minority": 40, "test_rows": 50}
 STUDY = [
     "-m", "erm", "-d", "selection_bias", "--trials", "40", "--seeds", "4", "--set", "majority=200",
-    "--set", "minority=40", "--set", "test_rows=50",
+    "--set", "minority=40", "--set", "test_rows=50", "--set-training", "steps=200",
 ]  # fmt: skip
 
 
@@ -50,7 +50,8 @@ def finished(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> oodb
 @pytest.fixture(scope="module")
 def undisturbed(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> oodbench.Result:
     folder = tmp_path_factory.mktemp("undisturbed")
-    return oodbench.run("erm", "selection_bias", settings=TINY, trials=40, seeds=4, directory=folder)
+    more: dict[str, Any] = {"recipe": {"steps": 200}, "directory": folder}
+    return oodbench.run("erm", "selection_bias", settings=TINY, trials=40, seeds=4, **more)
 
 
 def test_a_killed_driver_loses_nothing(kill_and_resume: Callable[..., Any], undisturbed: oodbench.Result) -> None:

@@ -93,7 +93,7 @@ from oodbench.cli.main import main
 commands = json.load(sys.stdin)
 if sys.argv[1] == "ray":
     import ray
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 ended = []
 for arguments in commands:
     out, err, code = io.StringIO(), io.StringIO(), 0

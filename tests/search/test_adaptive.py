@@ -112,11 +112,11 @@ def test_optuna_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_more_than_any_node_has_is_refused_with_what_there_is(ray_address: str) -> None:
-    check_room({"CPU": 2.0})
-    expected = "no node of the Ray cluster has 99 CPUs and 0.5 GPUs for a pack; it has 1 node with 2 CPUs.\nAsk for"
+    check_room({"CPU": 1.0})
+    expected = "no node of the Ray cluster has 99 CPUs and 0.5 GPUs for a pack; it has 1 node with 1 CPU.\nAsk for"
     with pytest.raises(UserError, match=expected):
         check_room(Resources(cpus_per_pack=99, gpus_per_pack=0.5).of_a_pack("cuda"))
-    assert [count_room({"CPU": cpus}) for cpus in (0.5, 1, 2, 3)] == [4, 2, 1, 1]
+    assert [count_room({"CPU": cpus}) for cpus in (0.5, 1, 2, 3)] == [2, 1, 1, 1]
     assert [Resources(cpus_per_pack=cpus).threads for cpus in (0.5, 1, 2.9)] == [1, 1, 2]
 
 
