@@ -63,6 +63,10 @@ class BoardOptions(Place):
     weights: Weights = option(
         "equal", "How test environments count in means: equal, or by their rows.", check=one_of("weights", WEIGHTS)
     )
+    price: bool = option(
+        False,
+        "Show what every selector would have chosen, and what it loses; for studies of run --open-all.",
+    )
     against: str = option(
         "", "Compare each method with this one only: fewer claims than all pairs, so smaller differences are found.",
         metavar="METHOD",
@@ -96,6 +100,7 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
         metrics=options.metrics,
         rank_by=options.rank_by,
         weights=options.weights,
+        price=options.price,
     )
 
 

@@ -1,6 +1,7 @@
 """The ledger of a study, what it was granted and what it spent, and the terms on which studies are ranked together.
 
-Terms are equal if as many trials were granted on as many seeds of the same data, to be found in the same way and time.
+Terms are equal if as many trials were granted on as many seeds of the same data, to be found in the same way and time,
+and if one is chosen for the same: the study, or each seed.
 What was granted counts: a search space that has fewer points is searched whole, and a time may end before the trials.
 Gradient steps, row visits and seconds differ between methods by nature; they are shown.
 """
@@ -23,6 +24,7 @@ class Terms:
     trials: int  # granted
     seeds: int
     search: str  # who proposed, who stopped early, in what time
+    choose: str  # what got a configuration of its own: the study, or each seed
     data: str  # fingerprints: of training and validation data
     test: str  # and of test data
 
@@ -33,6 +35,7 @@ def terms_of(record: StudyRecord) -> Terms:
         budget.trials,
         budget.seeds,
         ", ".join(describe_search(budget.search, budget.scheduler, budget.seconds)) or "search=random",
+        record.choose,
         record.data.fingerprint,
         record.test_fingerprint,
     )
@@ -72,6 +75,8 @@ def _describe(own: Terms, among: Iterable[Terms]) -> str:
         parts.append(f"{_count(own.trials, 'trial')} × {_count(own.seeds, 'seed')}")
     if len({terms.search for terms in compared}) > 1:
         parts.append(own.search)
+    if len({terms.choose for terms in compared}) > 1:
+        parts.append(f"a configuration for each {own.choose}")
     alike = [terms for terms in compared if terms.seeds == own.seeds]  # other seeds are other rows, by nature
     if len({terms.data for terms in alike}) > 1:
         parts.append(f"training data {own.data[:SHOWN]}")

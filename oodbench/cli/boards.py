@@ -75,7 +75,7 @@ def leaderboard(
         refuse(by_hand, "does not go with --suite", "Narrow with --dataset.")
         text_only = {f"--format {format}": format in ("md", "csv", "latex"), "--over": given.get("over")}
         text_only |= {f"--{name.replace('_', '-')}": given.get(name) for name in ("against", "rank_by", "weights")}
-        text_only["--metric"] = given.get("metrics")
+        text_only |= {"--metric": given.get("metrics"), "--price": given.get("price")}
         refuse(text_only, "does not go with --suite", "Write files with --output.")
         _show_suite(suite, given, format, folder)
         return

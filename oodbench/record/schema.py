@@ -81,10 +81,11 @@ def study_params(record: StudyRecord) -> dict[str, str]:
         "complete_trials": ledger.complete_trials,
         "repeat": budget.repeat,
         "selector": record.selector,
+        "choose": record.choose,
         "device": ledger.device,
     }
     if record.choice:
-        params |= {"chosen": record.choice.configuration, **_below("chosen.", record.choice.hparams)}
+        params |= {"chosen": ", ".join(map(str, sorted(record.choice.used))), **_below("chosen.", record.chosen)}
     if record.stability:
         params |= {"stability.alpha0": record.stability.alpha0}
     return {name: str(value) for name, value in params.items()}

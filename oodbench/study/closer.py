@@ -29,9 +29,12 @@ def look_closer(
     rows: Sequence[dict[str, Any]],
     predictors: Mapping[tuple[int, int], Predictor],
 ) -> list[dict[str, Any]]:
-    """The validation rows with what the selector needs; NaN where a metric has no value."""
+    """The validation rows with what the selector needs, or all metrics, where all selectors are to be compared; NaN
+    where a metric has no value."""
     wanted = {} if selector.metric in SCORES else {selector.metric: find("metric", selector.metric)}
     meter = Meter(wanted, study.dataset.classes)
+    if study.open_all:
+        meter = Meter.of_task(study.dataset.task, study.dataset.classes)
     environments = {
         (seed, environment.name): environment for seed in study.seeds for environment in study.data.validation[seed]
     }

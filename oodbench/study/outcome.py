@@ -28,7 +28,7 @@ from oodbench.study.record import (
     Stability,
     StudyRecord,
 )
-from oodbench.study.sealed import open_test
+from oodbench.study.sealed import Wanted, open_test
 from oodbench.study.selectors import find_selector, needs_models, select
 from oodbench.study.spec import Budget
 from oodbench.study.study import Study
@@ -65,17 +65,17 @@ def conclude(
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
     try:
         selector = find_selector(study.selector)
-        if needs_models(selector):
+        if needs_models(selector) or study.open_all:
             rows = _ask(look_closer, study, selector, rows, predictors)
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
-        models = {seed: predictors[choice.configuration, seed] for seed in study.seeds}
-        stability, pooled = _ask(assess, study, models, choice.configuration, drawn)
+        models = {seed: predictors[choice.of_seed(seed), seed] for seed in study.seeds}
+        stability, pooled = _ask(assess, study, models, choice, drawn)
     except (StudyFailed, TrainingFailed) as error:
         reason = str(error) or type(error).__name__
         reason += f"; first failure: {failures[0].reason}" if failures else ""
         return Outcome(_record(study, ledger, failures, started, reason), _frame(rows))
     results = _frame([*rows, *tested, *pooled], meter.metrics)
-    results["chosen"] = results["configuration"] == choice.configuration
+    results["chosen"] = results["configuration"] == results["seed"].map(choice.of_seed)
     results = join(results, stability)
     record = _record(study, ledger, failures, started, "", choice, opening, stability, models, meter)
     return Outcome(record, results, models)
@@ -89,25 +89,35 @@ def _choose_and_open(
     meter: Meter,
 ) -> tuple[Chosen, Opening, list[dict[str, Any]], dict[int, list[Environment]]]:
     """The choice, what the opening found, result rows of the test environments, and rows drawn from these by seed."""
-    seeds = study.budget.seeds
+    among = (study.selector, study.budget.seeds, study.configurations, study.choose)
     if study.selector == "oracle":  # labelled as such wherever it is shown
-        trained = {(row["configuration"], row["seed"]) for row in rows}
-        complete = [
-            index for index in range(len(study.configurations)) if all((index, seed) in trained for seed in study.seeds)
-        ]
-        tested, opening, drawn = _ask(open_test, study, predictors, complete, before_selection=True, meter=meter)
-        scores = _frame([row for row in tested if row["part"] == "test"])
-        choice = select(scores, "oracle", seeds, study.configurations)
+        wanted = Wanted(dict.fromkeys(study.seeds, _complete(study, rows)), before_selection=True)
+        tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
+        choice = select(_frame([row for row in tested if row["part"] == "test"]), *among)
         write_down(choice)
     else:
-        choice = select(
-            _frame(rows, [find_selector(study.selector).metric]), study.selector, seeds, study.configurations
-        )
+        choice = select(_frame(rows, [find_selector(study.selector).metric]), *among)
         write_down(choice)
-        tested, opening, drawn = _ask(
-            open_test, study, predictors, [choice.configuration], before_selection=False, meter=meter
-        )
+        wanted = _wanted(study, choice, _complete(study, rows))
+        tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
     return choice, opening, tested, drawn
+
+
+def _complete(study: Study, rows: list[dict[str, Any]]) -> list[int]:
+    """The configurations that finished on every seed."""
+    trained = {(row["configuration"], row["seed"]) for row in rows}
+    numbers = range(len(study.configurations))
+    return [number for number in numbers if all((number, seed) in trained for seed in study.seeds)]
+
+
+def _wanted(study: Study, choice: Chosen, complete: list[int]) -> Wanted:
+    """The choice; and for diagnosis all others if that is asked for, or what is chosen without a seed, on this seed."""
+    chosen = {seed: [choice.of_seed(seed)] for seed in study.seeds}
+    if study.open_all:
+        others = {seed: [number for number in complete if number not in chosen[seed]] for seed in study.seeds}
+    else:
+        others = {seed: [number] for seed, number in choice.without_seed.items() if number not in chosen[seed]}
+    return Wanted(chosen, others, study.open_all)
 
 
 def _ask(step: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
@@ -182,6 +192,7 @@ def _record(
         fixed=dict(study.fixed),
         budget=_granted(study.budget),
         selector=study.selector,
+        choose=study.choose,
         information=tuple(study.information),
         status="FAILED" if reason else "FINISHED",
         reason=reason,

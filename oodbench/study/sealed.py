@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +18,25 @@ from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
 from oodbench.study.meter import Meter
-from oodbench.study.record import CONSTANT, NO_CONFIGURATION, Opening
+from oodbench.study.record import CONSTANT, NO_CONFIGURATION, OPENED, Opening
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
     from oodbench.study.study import Study
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which configurations are scored on test, by seed."""
+
+    configurations: Mapping[int, Sequence[int]]
+    afterwards: Mapping[int, Sequence[int]] = field(default_factory=dict)  # others, for diagnosis
+    all: bool = False  # whether these are all that finished
+    before_selection: bool = False
+
+
 def open_test(
-    study: Study,
-    predictors: Mapping[tuple[int, int], Predictor],
-    configurations: Iterable[int],
-    before_selection: bool,
-    meter: Meter,
+    study: Study, predictors: Mapping[tuple[int, int], Predictor], wanted: Wanted, meter: Meter
 ) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
     """Result rows of the configurations on every test environment and on the training rows, per seed, and those of the
     constant on the test environments: what any model must beat. The rows of test environments have all metrics.
@@ -37,7 +44,6 @@ def open_test(
     Rows drawn from the opened environments come along, by seed, so that nothing after this need open them again.
     The test data of one seed is let go before that of the next is made.
     """
-    configurations = list(configurations)
     sizes: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
     drawn: dict[int, list[Environment]] = {}
@@ -51,41 +57,54 @@ def open_test(
         most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
         drawn[seed] = [environment.draw(most) for environment in test]
         fingerprints.append(fingerprint(test))
-        models = [predictors[configuration, seed] for configuration in configurations]
-        for part, environments in (("train", study.data.train[seed]), ("test", test)):
-            for environment in environments:
-                scored = _score_all(study, models, configurations, seed, part, environment)
-                if part == "test":
-                    measured = [meter.measure(model, environment) for model in models]
-                    scored = [row | values for row, values in zip(scored, measured, strict=True)]
-                rows += scored
+        models = {number: predictors[number, seed] for number in wanted.configurations[seed]}
+        for environment in study.data.train[seed]:
+            rows += _score_all(study, models, seed, "train", environment)
+        for environment in test:
+            rows += _score_all(study, models, seed, "test", environment, meter)
+        others = {number: predictors[number, seed] for number in wanted.afterwards.get(seed, ())}
+        own = Meter(meter.metrics, meter.classes)  # what is missing of others is not so of the chosen
+        for environment in test:
+            rows += _score_all(study, others, seed, OPENED, environment, own)
         rows += _score_constant(study, seed, test, meter)
     opening = Opening(
         opened_at=datetime.now(UTC).replace(microsecond=0),
-        configurations=tuple(configurations),
-        before_selection=before_selection,
+        configurations=_each_once(wanted.configurations),
+        afterwards=_each_once(wanted.afterwards),
+        opened_all=wanted.all,
+        before_selection=wanted.before_selection,
         test_fingerprint=hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16],
         rows=sizes,
     )
     return rows, opening, drawn
 
 
+def _each_once(by_seed: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    return tuple(sorted({configuration for configurations in by_seed.values() for configuration in configurations}))
+
+
 def _score_all(
     study: Study,
-    models: Sequence[Predictor],
-    configurations: Sequence[int],
+    models: Mapping[int, Predictor],
     seed: int,
     part: str,
     environment: Environment,
+    meter: Meter | None = None,
 ) -> list[dict[str, Any]]:
+    """Of the models by configuration. One that cannot be scored fails the study, or where it is looked at for
+    diagnosis only, has no row."""
     rows = []
     dataset = study.dataset
-    scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
-    for configuration, scored in zip(configurations, scores, strict=True):
+    together = list(models.values())
+    scores = score_together(together, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
+    for (configuration, model), scored in zip(models.items(), scores, strict=True):
         if isinstance(scored, BaseException):
+            if part == OPENED:
+                continue
             raise scored
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
-        rows.append(where | {"rows": len(environment)} | scored)
+        measured = meter.measure(model, environment) if meter else {}
+        rows.append(where | {"rows": len(environment)} | scored | measured)
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -138,8 +139,15 @@ def describe_selector(text: str) -> str:
     return f"{own[:1].lower()}{own[1:]}" + ("" if ":" not in text else f", with {selector.metric} as the error")
 
 
-def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequence[Mapping[str, Value]]) -> Chosen:
-    """What the selector chooses among the configurations that finished on every seed.
+def select(
+    scores: pd.DataFrame,
+    selector: str,
+    seeds: int,
+    configurations: Sequence[Mapping[str, Value]],
+    choose: str = "study",
+) -> Chosen:
+    """What the selector chooses among the configurations that finished on every seed: one for the study, or one for
+    each seed. Of a study also what the others would choose without a seed, which says how much the choice is luck.
 
     `scores` has a row per configuration, seed and environment: of the validation part, or for the oracle of test.
     """
@@ -151,10 +159,23 @@ def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequ
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
     table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
     chooser = find_selector(selector)
-    chosen = chooser.choose(_by_seed(scores, chooser).unstack("seed").loc[complete.index])
-    if chosen not in table:
-        raise StudyFailed(f"selector {selector!r} chose {chosen!r}, which is no configuration that finished")
-    return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]))
+    models = _by_seed(scores, chooser).unstack("seed").loc[complete.index]  # [configuration, seed]
+
+    def ask(known: pd.DataFrame) -> int:
+        chosen = chooser.choose(known)
+        if chosen not in table:
+            raise StudyFailed(f"selector {selector!r} chose {chosen!r}, which is no configuration that finished")
+        return chosen
+
+    if choose == "seed":
+        by_seed = {int(seed): ask(models[[seed]]) for seed in models}
+        counted = Counter(by_seed.values())
+        usual = min(counted, key=lambda number: (-counted[number], number))
+        score = float(np.mean([models.loc[number, seed] for seed, number in by_seed.items()]))
+        return Chosen(selector, usual, score, table, dict(configurations[usual]), by_seed)
+    chosen = ask(models)
+    without = {int(seed): ask(models.drop(columns=seed)) for seed in models} if seeds > 1 else {}
+    return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]), without_seed=without)
 
 
 def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:

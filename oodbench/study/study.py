@@ -27,7 +27,7 @@ from oodbench.study.data import SearchData, SharedData
 from oodbench.study.pack import Pack, divide
 from oodbench.study.selectors import find_selector
 from oodbench.study.sources import source_digest
-from oodbench.study.spec import Budget
+from oodbench.study.spec import Budget, Selecting
 from oodbench.version import __version__
 
 ORACLE = "oracle: chosen on test data"
@@ -46,6 +46,8 @@ class Study:
     fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
     label: str = ""  # the row on a leaderboard
     tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
+    choose: str = "study"  # what gets a configuration of its own: the study, or each seed
+    open_all: bool = False  # whether all configurations are scored on test after the choice
 
     def check(self) -> None:
         """Whether the method can work here at all."""
@@ -177,6 +179,8 @@ class Study:
         parts = [self.search_id, self.selector]
         if not type(selector).__module__.startswith("oodbench."):  # the version stands for the built-in ones
             parts.append(source_digest(type(selector)))
+        parts += [f"choose={self.choose}"] if self.choose != "study" else []
+        parts += ["open_all"] if self.open_all else []
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
     @property
@@ -214,7 +218,9 @@ def name_dataset(dataset_name: str, dataset: Dataset) -> str:
     return " ".join([name, *_assignments(changed(dataset))])
 
 
-def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: Budget, selector: str) -> list[str]:
+def deviations(
+    setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: Budget, selecting: Selecting
+) -> list[str]:
     """In what a study differs from the usual way, in few words."""
     parts = [f"{name}={fixed_text(value)}" for name, value in fixed.items()]
     if setup.model != usual.model:
@@ -222,10 +228,12 @@ def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: B
     for name, value in as_dict(setup.recipe).items():
         if value != getattr(usual.recipe, name):
             parts.append(f"{name}={value}")
-    parts += budget.deviations
-    if selector == "oracle":
-        parts.append(ORACLE)
-    return parts
+    return parts + budget.deviations + unusual_choice(selecting.selector, selecting.choose)
+
+
+def unusual_choice(selector: str, choose: str) -> list[str]:
+    """What every label says of a choice that is not ranked with others."""
+    return ([ORACLE] if selector == "oracle" else []) + ([f"choose={choose}"] if choose != "study" else [])
 
 
 def _assignments(values: Mapping[str, str]) -> list[str]:
