@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from oodbench.errors import OodbenchError
 from oodbench.plugin.registry import plugins
-from oodbench.study.record import OPENED, Chosen, ConcludedStudy, StudyRecord
+from oodbench.study.record import OPENED, Chosen, ConcludedStudy
 from oodbench.study.selectors import find_selector, select
 
 if TYPE_CHECKING:
@@ -53,14 +53,13 @@ def without_seeds(study: ConcludedStudy, per_seed: PerSeed) -> pd.DataFrame | No
 
 
 def picks_of(study: ConcludedStudy, per_seed: PerSeed) -> dict[str, Pick]:
-    """By selector: its own, all others that can be told from the same trainings, and the oracle. None unless all
-    configurations were opened."""
-    record, results = study.record, study.results
-    if results is None or record.choice is None or record.opening is None or not record.opening.opened_all:
+    """By selector, what `choices_of` has."""
+    results = study.results
+    if results is None:
         return {}
-    errors = test_errors(results)
+    errors = errors_on_test(results)
     picks: dict[str, Pick] = {}
-    for name, choice in _choices(record, results).items():
+    for name, choice in choices_of(study).items():
         rows = as_chosen(results, {seed: choice.of_seed(seed) for seed in results["seed"].unique()})
         if rows is not None:
             means = per_seed(rows).mean()
@@ -69,7 +68,7 @@ def picks_of(study: ConcludedStudy, per_seed: PerSeed) -> dict[str, Pick]:
     return picks
 
 
-def test_errors(results: pd.DataFrame) -> dict[int, float]:
+def errors_on_test(results: pd.DataFrame) -> dict[int, float]:
     """Of every configuration that was opened: the mean over test environments and seeds."""
     tested = results[results["part"].isin(["test", OPENED])]
     by_seed = tested.groupby(["configuration", "seed"])["error"].mean().groupby("configuration").agg(["mean", "count"])
@@ -88,10 +87,14 @@ def rank_correlation(scores: Mapping[int, float], errors: Mapping[int, float]) -
     return float(ranks["score"].corr(ranks["error"]))
 
 
-def _choices(record: StudyRecord, results: pd.DataFrame) -> dict[str, Chosen]:
-    assert record.choice is not None
+def choices_of(study: ConcludedStudy) -> dict[str, Chosen]:
+    """By selector: the study's own, all others that can be told from the same trainings, and the oracle. None unless
+    all configurations were opened."""
+    record, results = study.record, study.results
+    if results is None or record.choice is None or record.opening is None or not record.opening.opened_all:
+        return {}
     tested = results[results["part"].isin(["test", OPENED])]
-    opened = set(test_errors(results))
+    opened = set(errors_on_test(results))
     choices = {record.selector: record.choice}
     for plugin in plugins("selector"):
         if plugin.name in choices or plugin.cls is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +13,9 @@ from hypothesis import strategies as st
 
 from oodbench.board.choice import as_chosen, rank_correlation
 from oodbench.board.leaderboard import compile_leaderboard
+from oodbench.report.figures import write_figures
 from oodbench.report.formats import render
+from oodbench.report.page import Chapter, render_page
 from oodbench.study.record import Chosen, ConcludedStudy
 from oodbench.study.selectors import select
 from studies import changed, made_up
@@ -40,7 +45,7 @@ def study(opened_all: bool = True, choose: str = "study", selector: str = "mean"
     own = tested["configuration"] == tested["seed"].map(choice.of_seed)
     without = tested["configuration"] == tested["seed"].map(choice.without_seed)
     opened = tested[~own if opened_all else without & ~own].assign(part="opened")
-    results = pd.concat([validation, tested[own], opened], ignore_index=True)
+    results = pd.concat([validation, tested[own], opened], ignore_index=True).assign(accuracy=np.nan, f1=np.nan)
     results["chosen"] = results["configuration"] == results["seed"].map(choice.of_seed)
     made = made_up("a", results, trials=CONFIGURATIONS, seeds=SEEDS, choice=choice, selector=selector, choose=choose)
     return changed(made, opening__opened_all=opened_all)
@@ -116,6 +121,18 @@ def test_without_a_seed_is_the_choice_of_the_others(entropy: int, selector: str)
     by_seed = select(table, selector, 3, [{}] * 5, "seed").by_seed
     for seed in range(3):
         assert by_seed[seed] == select(table[table["seed"] == seed], selector, 1, [{}] * 5).configuration
+
+
+def test_the_figure_of_all_configurations(tmp_path: Path) -> None:
+    assert [path.name for path in write_figures("data", [study(opened_all=False)], tmp_path)] == ["distribution.svg"]
+    drawn = write_figures("data", [study()], tmp_path)
+    assert [path.name for path in drawn] == ["distribution.svg", "selection.svg"]
+    texts = re.findall(r"<!-- (.*?) -->", drawn[1].read_text(), re.DOTALL)
+    assert any("opened after the choice" in text for text in texts)
+    assert any(text.startswith("a: cvar -0.87, mean -0.87") and "oracle" not in text for text in texts)
+    page = render_page("A page", [Chapter("", [compile_leaderboard("data", [study()])])])
+    assert "a, configuration 1 (chosen): validation error 3.000, test error 2.000" in page
+    assert "a, configuration 2: validation error 4.000, test error 0.000" in page
 
 
 def test_rank_correlation() -> None:
