@@ -113,7 +113,7 @@ def choices_of(study: ConcludedStudy) -> dict[str, Chosen]:
 
 def _rows_for(selector: Selector, results: pd.DataFrame) -> pd.DataFrame | None:
     """What the selector goes by, where the study has it of every model."""
-    rows = results[results["part"] == "validation"]
+    rows = results[results["part"] == selector.part]
     if selector.needs_stability or selector.metric not in rows or rows[selector.metric].isna().all():
         return None
     return rows

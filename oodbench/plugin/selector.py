@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LEFT_OUT = "left_out"
+"""The part of rows of models that were trained without an environment, on the training rows of that environment."""
+
+
 @dataclass(frozen=True)
 class Selector:
     """How a configuration is chosen. A selector defines `combine`, and others of these methods where it must.
@@ -30,6 +34,19 @@ class Selector:
     takes_metric: ClassVar[bool] = True  # whether a user may name another
     sees_test: ClassVar[bool] = False  # then it is labelled an oracle wherever it is shown
     needs_stability: ClassVar[bool] = False  # then `stability` is a column of the scores, one value a model
+    leaves_out: ClassVar[bool] = False
+    """Whether every configuration is trained without each training environment in turn, too. The scores are then of
+    these models, each on the training rows of the environment that it was trained without."""
+
+    @property
+    def part(self) -> str:
+        """The result rows that it goes by."""
+        return "test" if self.sees_test else LEFT_OUT if self.leaves_out else "validation"
+
+    @property
+    def told(self) -> str:
+        """What it goes by besides validation scores. Boards say so, and rank nothing else with it."""
+        return "environments left out" if self.leaves_out else ""
 
     def combine(self, risks: NDArray[np.float64]) -> float:
         """The score of a model with these risks in the environments."""

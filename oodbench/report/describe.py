@@ -111,6 +111,7 @@ def _selector(name: str) -> dict[str, Any]:
         "about": inspect.getdoc(cls) or "",
         "takes_a_metric": cls.takes_metric,
         "sees_test_data": cls.sees_test,
+        "goes_by_besides_validation_scores": cls().told,
     }
 
 

@@ -181,7 +181,8 @@ def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
         case "information":
             return row.information or "nothing"
         case "failures":
-            return f"{row.failed_trainings} of {row.trials * row.seeds}" if row.failed_trainings else "0"
+            trainings = row.ledger.trainings or row.trials * row.seeds
+            return f"{row.failed_trainings} of {trainings}" if row.failed_trainings else "0"
     return _cell_text(column, board, row, bold)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from oodbench.engine.predictor import Predictor
+    from oodbench.plugin.selector import Selector
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,7 +68,9 @@ def conclude(
     try:
         selector = find_selector(study.selector)
         if needs_models(selector) or study.open_all:
-            rows = _ask(look_closer, study, selector, rows, predictors)
+            validation = [row for row in rows if row["part"] == "validation"]
+            others = [row for row in rows if row["part"] != "validation"]
+            rows = _ask(look_closer, study, selector, validation, predictors) + others
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.of_seed(seed), seed] for seed in study.seeds}
         stability, pooled = _ask(assess, study, models, choice, drawn)
@@ -96,18 +100,31 @@ def _choose_and_open(
         choice = select(_frame([row for row in tested if row["part"] == "test"]), *among)
         write_down(choice)
     else:
-        choice = select(_frame(rows, [find_selector(study.selector).metric]), *among)
+        selector, complete = find_selector(study.selector), _complete(study, rows)
+        choice = select(_frame(_rows_for(study, selector, rows, complete), [selector.metric]), *among)
         write_down(choice)
-        wanted = _wanted(study, choice, _complete(study, rows))
+        wanted = _wanted(study, choice, complete)
         tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
     return choice, opening, tested, drawn
 
 
 def _complete(study: Study, rows: list[dict[str, Any]]) -> list[int]:
     """The configurations that finished on every seed."""
-    trained = {(row["configuration"], row["seed"]) for row in rows}
+    trained = {(row["configuration"], row["seed"]) for row in rows if row["part"] == "validation"}
     numbers = range(len(study.configurations))
     return [number for number in numbers if all((number, seed) in trained for seed in study.seeds)]
+
+
+def _rows_for(
+    study: Study, selector: Selector, rows: list[dict[str, Any]], complete: list[int]
+) -> list[dict[str, Any]]:
+    """What the selector goes by. Of a configuration that was to be trained without each environment, all or nothing."""
+    own = [row for row in rows if row["part"] == selector.part]
+    if not selector.leaves_out:
+        return own
+    counted = Counter((row["configuration"], row["seed"]) for row in own)
+    whole = {model for model, count in counted.items() if count == len(study.left_out) and model[0] in complete}
+    return [row for row in own if (row["configuration"], row["seed"]) in whole]
 
 
 def _wanted(study: Study, choice: Chosen, complete: list[int]) -> Wanted:
@@ -131,7 +148,7 @@ def _ask(step: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
 
 
 def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[str, Any]], list[Failure]]:
-    """Validation rows, and the trainings that have none."""
+    """Validation rows, also of models trained without an environment, and the trainings that have none."""
     rows: list[dict[str, Any]] = []
     failures: list[Failure] = []
     for pack in study.packs:
@@ -141,6 +158,8 @@ def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[st
         rows += result.validation
         for position, reason in sorted(result.failures.items()):
             trial = pack.trials[position]
+            if pack.without is not None:
+                reason = f"without environment {study.data.train[trial.seed][pack.without].name!r}: {reason}"
             failures.append(Failure(trial.configuration, trial.seed, reason))
     return rows, failures
 
@@ -193,6 +212,7 @@ def _record(
         budget=_granted(study.budget),
         selector=study.selector,
         choose=study.choose,
+        choice_told=find_selector(study.selector).told,
         information=tuple(study.information),
         status="FAILED" if reason else "FINISHED",
         reason=reason,

@@ -196,6 +196,7 @@ class StudyRecord:
     budget: Granted
     selector: str
     choose: str  # for what a configuration is chosen: the study, or each seed
+    choice_told: str  # what the choice went by besides validation scores
     information: tuple[str, ...]  # what the method was told besides unlabelled training rows
     status: Status
     reason: str  # why there is no result; empty where there is one

@@ -78,6 +78,22 @@ class WorstClass(Mean):
 
 
 @dataclass(frozen=True)
+class Loeo(Mean):
+    """Mean error over the training environments, in each of the model that was trained without it."""
+
+    takes_metric: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class LoeoWorst(Worst):
+    """Largest error among the training environments, in each of the model that was trained without it."""
+
+    takes_metric: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
 class OneSe(Mean):
     """The first configuration, from the defaults on, within a standard error (over seeds) of the best mean error."""
 
@@ -185,9 +201,10 @@ def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:
 
 
 def _by_seed(scores: pd.DataFrame, selector: Selector) -> pd.Series[float]:
-    """Of the models that have a value in every environment."""
+    """Of the models that have a value in every environment of their seed."""
     models = [scores["configuration"], scores["seed"]]
-    scores = scores[scores[selector.metric].notna().groupby(models).transform("all")]
+    values = scores[selector.metric].notna().groupby(models).transform("sum")
+    scores = scores[values == scores.groupby("seed")["environment"].transform("nunique")]
     values = scores[selector.metric]
     better = SCORES.get(selector.metric) or find("metric", selector.metric).better
     return selector.by_seed(scores.assign(risk=1 - values if better == "higher" else values))

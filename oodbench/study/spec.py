@@ -150,10 +150,12 @@ class StudyOptions(Selecting, Budget, Training):
                 "--selector oracle does not go with --search or --scheduler: validation scores lead them.\n"
                 "Use --selector mean or worst."
             )
-        if not self.drawn_up_front and needs_models(find_selector(self.selector)):
+        selector = find_selector(self.selector)
+        if not self.drawn_up_front and (needs_models(selector) or selector.told):
+            why = "needs further trainings" if selector.leaves_out else "looks at all trained models after the search"
             raise UserError(
-                f"--selector {self.selector} looks at all trained models after the search, and does not go with "
-                "--search, --scheduler or --budget.\nUse --selector mean or worst."
+                f"--selector {self.selector} {why}, and does not go with --search, --scheduler or --budget.\n"
+                "Use --selector mean or worst."
             )
 
 

@@ -65,6 +65,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
         study_id=draw(st.from_regex(r"[0-9a-f-]{1,16}", fullmatch=True)),
         selector=draw(st.sampled_from(["worst", "mean:auc", "oracle", "own"])),
         choose=draw(st.sampled_from(["study", "seed"])),
+        choice_told=draw(TEXTS),
         ranked=draw(st.booleans()),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),

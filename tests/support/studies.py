@@ -53,6 +53,7 @@ def made_up(
         budget=Granted(trials=trials, seeds=seeds),
         selector="worst",
         choose="study",
+        choice_told="",
         information=(),
         status="FINISHED",
         reason="",
