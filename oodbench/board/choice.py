@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from oodbench.errors import OodbenchError
 from oodbench.plugin.registry import plugins
+from oodbench.plugin.selector import ESTIMATED, part_of
 from oodbench.study.record import OPENED, Chosen, ConcludedStudy
 from oodbench.study.selectors import find_selector, select
 
@@ -100,6 +101,8 @@ def choices_of(study: ConcludedStudy) -> dict[str, Chosen]:
         if plugin.name in choices or plugin.cls is None:
             continue
         selector = find_selector(plugin.name)
+        if part_of(selector) == ESTIMATED:  # what is there is another one's estimate
+            continue
         rows = tested if plugin.name == ORACLE else _rows_for(selector, results)
         if rows is None:
             continue
@@ -113,7 +116,7 @@ def choices_of(study: ConcludedStudy) -> dict[str, Chosen]:
 
 def _rows_for(selector: Selector, results: pd.DataFrame) -> pd.DataFrame | None:
     """What the selector goes by, where the study has it of every model."""
-    rows = results[results["part"] == selector.part]
+    rows = results[results["part"] == part_of(selector)]
     if selector.needs_stability or selector.metric not in rows or rows[selector.metric].isna().all():
         return None
     return rows

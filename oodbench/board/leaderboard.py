@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "the study was made without this metric; run it again with --fresh"
 NOT_RUN, UNREADABLE = "not run", "unreadable"  # why nothing is known of a row
+MORE_THAN_VALIDATION = "Not comparable with a choice on validation scores alone: {told}."
 NOTHING_COMPARED = Tiers()
 
 
@@ -227,7 +228,9 @@ def compile_leaderboard(
         for label in dict.fromkeys(missing)
         if label not in by_label
     ]
+    told = dict.fromkeys(study.record.choice_told for study in studies if study.record.choice_told)
     notices = tuple(dict.fromkeys(study.record.notice for study in studies if study.record.notice))
+    notices += tuple(MORE_THAN_VALIDATION.format(told=what) for what in told)
     return Leaderboard(
         dataset_id,
         metrics,

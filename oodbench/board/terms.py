@@ -60,8 +60,8 @@ def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
         groups.setdefault(own, []).append(label)
     parts = [f"{', '.join(labels)}: {_describe(own, list(groups))}" for own, labels in groups.items()]
     raise UnequalTerms(
-        f"studies on {dataset_id!r} differ in budget or data and are not ranked together: {'; '.join(parts)}.\n"
-        "Run all with one budget, choose one with --trials and --seeds, or show all of them with --mixed (mixed=True)."
+        f"studies on {dataset_id!r} differ in budget, data or choice and are not ranked together: {'; '.join(parts)}.\n"
+        "Run all with one budget, choose one with --trials, --seeds or --selector, or show all with --mixed."
     )
 
 

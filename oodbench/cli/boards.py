@@ -50,8 +50,8 @@ def leaderboard(
 ) -> None:
     """Compile the leaderboard of a dataset, or the boards of a suite, from the record.
 
-    Of each method the newest study counts, or the newest with so many --trials and --seeds. Studies with unequal
-    budgets or data are not ranked together, unless --mixed.
+    Of each method the newest study counts, or the newest with so many --trials and --seeds and that --selector.
+    Studies with unequal budgets, data or choices are not ranked together, unless --mixed.
 
     --against METHOD replaces the tiers: it tells which methods are better or worse than that one.
 

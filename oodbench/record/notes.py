@@ -43,6 +43,8 @@ def study_note(record: StudyRecord, metrics: Mapping[str, float]) -> str:
         f"{budget.seeds} seeds, chosen by `{record.selector}` ({describe_selector(record.selector)})."
     ]
     parts += [f"*{markdown(record.notice)}*"] if record.notice else []
+    if record.choice_told:
+        parts.append(f"*Not comparable with a choice on validation scores alone: {record.choice_told}.*")
     if record.choice:
         parts.append(f"Test error **{_with_spread(metrics, 'mean_error')}**, in the worst environment "
                      f"{_with_spread(metrics, 'max_error')} (means over seeds ± their spread).")  # fmt: skip

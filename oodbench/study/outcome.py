@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
+from oodbench.plugin.selector import part_of, sees_target, told_to
 from oodbench.settings.fields import as_dict
 from oodbench.study.assess import assess, join
-from oodbench.study.closer import look_closer
+from oodbench.study.closer import estimate, look_closer
 from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
 from oodbench.study.pack import PackResult
@@ -71,6 +72,9 @@ def conclude(
             validation = [row for row in rows if row["part"] == "validation"]
             others = [row for row in rows if row["part"] != "validation"]
             rows = _ask(look_closer, study, selector, validation, predictors) + others
+        if sees_target(selector):
+            validation = [row for row in rows if row["part"] == "validation"]
+            rows = [*rows, *_ask(estimate, study, selector, validation, predictors)]
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.of_seed(seed), seed] for seed in study.seeds}
         stability, pooled = _ask(assess, study, models, choice, drawn)
@@ -119,11 +123,11 @@ def _rows_for(
     study: Study, selector: Selector, rows: list[dict[str, Any]], complete: list[int]
 ) -> list[dict[str, Any]]:
     """What the selector goes by. Of a configuration that was to be trained without each environment, all or nothing."""
-    own = [row for row in rows if row["part"] == selector.part]
+    own = [row for row in rows if row["part"] == part_of(selector) and row["configuration"] in complete]
     if not selector.leaves_out:
         return own
     counted = Counter((row["configuration"], row["seed"]) for row in own)
-    whole = {model for model, count in counted.items() if count == len(study.left_out) and model[0] in complete}
+    whole = {model for model, count in counted.items() if count == len(study.left_out)}
     return [row for row in own if (row["configuration"], row["seed"]) in whole]
 
 
@@ -212,7 +216,7 @@ def _record(
         budget=_granted(study.budget),
         selector=study.selector,
         choose=study.choose,
-        choice_told=find_selector(study.selector).told,
+        choice_told=told_to(find_selector(study.selector)),
         information=tuple(study.information),
         status="FAILED" if reason else "FINISHED",
         reason=reason,

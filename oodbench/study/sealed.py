@@ -10,18 +10,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodbench.engine.data import Environment
 from oodbench.engine.fitted import constant_model
 from oodbench.engine.scoring import score, score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
-from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
+from oodbench.plugin.selector import Target
+from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS, some_rows
 from oodbench.study.meter import Meter
 from oodbench.study.record import CONSTANT, NO_CONFIGURATION, OPENED, Opening
+from oodbench.study.selectors import find_selector
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
+    from oodbench.plugin.selector import Selector
     from oodbench.study.study import Study
 
 
@@ -48,15 +52,14 @@ def open_test(
     rows: list[dict[str, Any]] = []
     drawn: dict[int, list[Environment]] = {}
     fingerprints: list[str] = []
+    labels = find_selector(study.selector).labels
     for seed in study.seeds:
-        test = list(study.dataset.test(seed))
-        fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
-        if fault:
-            raise StudyFailed(fault)
+        whole = _make_test(study, seed)
+        fingerprints.append(fingerprint(whole))
+        test = [_without_rows(environment, given_rows(environment, labels, seed)) for environment in whole]
         sizes = sizes or {environment.name: len(environment) for environment in test}
         most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
         drawn[seed] = [environment.draw(most) for environment in test]
-        fingerprints.append(fingerprint(test))
         models = {number: predictors[number, seed] for number in wanted.configurations[seed]}
         for environment in study.data.train[seed]:
             rows += _score_all(study, models, seed, "train", environment)
@@ -77,6 +80,45 @@ def open_test(
         rows=sizes,
     )
     return rows, opening, drawn
+
+
+def hand_out(study: Study, selector: Selector, seed: int) -> dict[str, Target]:
+    """What the selector may see of each test environment before the choice: some x, or a few labelled rows."""
+    dataset = study.dataset
+    validation = some_rows(study, Environment.pooled("validation", study.data.validation[seed]))
+    targets = {}
+    for environment in _make_test(study, seed):
+        x, y = environment.draw(MOST_ROWS).x, None
+        if selector.labels:
+            given = given_rows(environment, selector.labels, seed)
+            x, y = environment.x[given], environment.y[given]
+        targets[environment.name] = Target(x, y, validation, dataset.task, dataset.classes)
+    return targets
+
+
+def given_rows(environment: Environment, labels: int, seed: int) -> NDArray[np.int64]:
+    """The places of the rows that a selector is given with their labels, always the same; a score has the others."""
+    if labels and len(environment) <= labels:
+        raise StudyFailed(
+            f"the selector is given {labels} labelled rows of each test environment, and {environment.name!r} has "
+            f"{len(environment)}: none is left to be scored"
+        )
+    random = np.random.default_rng([seed, *environment.name.encode()])
+    return np.sort(random.choice(len(environment), labels, replace=False))
+
+
+def _without_rows(environment: Environment, places: NDArray[np.int64]) -> Environment:
+    if not len(places):
+        return environment
+    return Environment(environment.name, np.delete(environment.x, places, 0), np.delete(environment.y, places))
+
+
+def _make_test(study: Study, seed: int) -> list[Environment]:
+    test = list(study.dataset.test(seed))
+    fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
+    if fault:
+        raise StudyFailed(fault)
+    return test
 
 
 def _each_once(by_seed: Mapping[int, Sequence[int]]) -> tuple[int, ...]:

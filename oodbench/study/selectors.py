@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KAPPA = 1.0  # of a spread or a divergence that is added to a risk
 OF_CLASSES = ("classification",)
+MOST_LABELS = 100_000
 ALPHA = 0.5  # the share of the environments that CVaR looks at
 
 
@@ -116,12 +117,20 @@ class Stability(Selector):
 
 @cache  # a look at what is installed takes a hundredth of a second, and every study asks several times
 def find_selector(text: str) -> Selector:
-    """Of NAME, or NAME:METRIC. UserError where there is no such selector or metric."""
+    """Of NAME, NAME:METRIC, or NAME:LABELS. UserError where there is no such selector or metric."""
     name, _, metric = text.partition(":")
     cls = find("selector", name)
+    plain: Selector = cls()
     if ":" not in text:
-        plain: Selector = cls()
         return plain
+    if plain.labels:
+        if not (metric.isdecimal() and 0 < int(metric) <= MOST_LABELS):
+            raise UserError(
+                f"--selector {text}: {metric!r} is no number of labelled rows from 1 to {MOST_LABELS}.\n"
+                f"Write for example {name}:{plain.labels}."
+            )
+        given: Selector = cls(labels=int(metric))
+        return given
     if not cls.takes_metric:
         raise UserError(f"selector {name!r} takes no metric.\nWrite {name!r} alone.")
     if metric not in SCORES and metric not in names("metric"):
@@ -136,7 +145,9 @@ def check_selector(text: str) -> str:
 
 
 def check_task(selector: Selector, text: str, task: Task) -> None:
-    """Whether its metric is one of the task."""
+    """Whether it, and its metric, are for the task."""
+    if task not in selector.tasks:
+        raise UserError(f"--selector {text} does not do {task}.\nChoose another selector.")
     metric = selector.metric
     tasks = find("metric", metric).tasks if metric not in SCORES else (task,) if metric == "error" else OF_CLASSES
     if task not in tasks:
@@ -152,7 +163,8 @@ def describe_selector(text: str) -> str:
     """In words."""
     selector = find_selector(text)
     own = (type(selector).__doc__ or "").partition("\n")[0].rstrip(".")
-    return f"{own[:1].lower()}{own[1:]}" + ("" if ":" not in text else f", with {selector.metric} as the error")
+    by = f", with {selector.metric} as the error" if ":" in text and not selector.labels else ""
+    return f"{own[:1].lower()}{own[1:]}{by}"
 
 
 def select(

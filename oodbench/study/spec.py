@@ -15,6 +15,7 @@ from typing import Any
 
 from oodbench.engine.models import Model
 from oodbench.errors import UserError
+from oodbench.plugin.selector import told_to
 from oodbench.settings.option import (
     Options,
     above_zero,
@@ -151,7 +152,7 @@ class StudyOptions(Selecting, Budget, Training):
                 "Use --selector mean or worst."
             )
         selector = find_selector(self.selector)
-        if not self.drawn_up_front and (needs_models(selector) or selector.told):
+        if not self.drawn_up_front and (needs_models(selector) or told_to(selector)):
             why = "needs further trainings" if selector.leaves_out else "looks at all trained models after the search"
             raise UserError(
                 f"--selector {self.selector} {why}, and does not go with --search, --scheduler or --budget.\n"

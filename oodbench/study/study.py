@@ -13,6 +13,7 @@ from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import Method
+from oodbench.plugin.selector import told_to
 from oodbench.settings.fields import as_dict, changed
 from oodbench.settings.space import (
     Fixed,
@@ -256,7 +257,7 @@ def deviations(
 
 def unusual_choice(selector: str, choose: str) -> list[str]:
     """What every label says of a choice that is not ranked with others."""
-    told = find_selector(selector).told
+    told = told_to(find_selector(selector))
     parts = [ORACLE] if selector == "oracle" else [f"{selector}: {told}"] if told else []
     return parts + ([f"choose={choose}"] if choose != "study" else [])
 
