@@ -189,6 +189,8 @@ def select(
     chooser = find_selector(selector)
     models = _by_seed(scores, chooser).unstack("seed").loc[complete.index]  # [configuration, seed]
 
+    known_seeds: list[int] = models.columns.astype(int).tolist()
+
     def ask(known: pd.DataFrame) -> int:
         chosen = chooser.choose(known)
         if chosen not in table:
@@ -196,13 +198,13 @@ def select(
         return chosen
 
     if choose == "seed":
-        by_seed = {int(seed): ask(models[[seed]]) for seed in models}
+        by_seed = {seed: ask(models[[seed]]) for seed in known_seeds}
         counted = Counter(by_seed.values())
         usual = min(counted, key=lambda number: (-counted[number], number))
         score = float(np.mean([models.loc[number, seed] for seed, number in by_seed.items()]))
         return Chosen(selector, usual, score, table, dict(configurations[usual]), by_seed)
     chosen = ask(models)
-    without = {int(seed): ask(models.drop(columns=seed)) for seed in models} if seeds > 1 else {}
+    without = {seed: ask(models.drop(columns=seed)) for seed in known_seeds} if seeds > 1 else {}
     return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]), without_seed=without)
 
 

@@ -82,8 +82,9 @@ def density_ratio(x: NDArray[np.float64], target: NDArray[np.float64]) -> NDArra
     is_target = np.repeat([0, 1], [len(x), len(target)])
     coefficients = fit_logistic(both, is_target, 2, PENALTY)
     logits = np.column_stack([x, np.ones(len(x))]) @ (coefficients[1] - coefficients[0])
-    weights: NDArray[np.float64] = np.exp(logits - logits.max())
-    return weights / weights.sum()
+    raised = np.exp(logits - logits.max())
+    weights: NDArray[np.float64] = raised / raised.sum()
+    return weights
 
 
 def confidence(model: Any, x: NDArray[np.float64], classes: int) -> NDArray[np.float64]:

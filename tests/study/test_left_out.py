@@ -83,7 +83,7 @@ def test_the_choice_is_that_of_the_formula(selector: str, over: Any) -> None:
     expected = {}
     for number, hparams in enumerate(study.configurations):
         by_seed = [
-            over([left_out_error(study.data.train[seed], place, hparams["share"]) for place in range(3)])
+            over([left_out_error(study.data.train[seed], place, float(hparams["share"])) for place in range(3)])
             for seed in (0, 1)
         ]
         expected[number] = np.mean(by_seed)
