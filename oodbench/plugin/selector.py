@@ -104,6 +104,6 @@ def told_to(selector: Selector) -> str:
     """What it goes by besides validation scores; empty for most. Not a method: every board says it, whoever wrote the
     selector."""
     parts = ["environments left out"] if selector.leaves_out else []
-    parts += ["chosen with unlabelled test rows"] if selector.sees_unlabelled else []
-    parts += [f"chosen with {selector.labels} labelled rows of each test environment"] if selector.labels else []
+    parts += ["sees unlabelled test rows"] if selector.sees_unlabelled else []
+    parts += [f"sees {selector.labels} labelled rows per test environment"] if selector.labels else []
     return ", ".join(parts)

@@ -34,7 +34,7 @@ AGAINST = (
 )
 WHOLE_SPACE = "n of m trials: the search space has only n points, and all were tried."
 OUT_OF_TIME = "n of m trials: the time budget ended after n."
-UNEQUAL = "†: the budget or the data differ from those of the other rows, so the row is in no tier."
+UNEQUAL = "†: the budget, the data or the choice differ from those of the other rows, so the row is in no tier."
 REFERENCE = "‡: a reference, shown and in no tier."
 COLLAPSED = "=‡: no better than the reference on any seed or environment, and no worse: it learned nothing."
 TOO_FEW = "Too few {over} to tell methods apart: {units}, and a test needs {missing} more."

@@ -180,7 +180,7 @@ def test_from_the_plan_to_the_board(selector: str) -> None:
 def test_a_board_of_its_own() -> None:
     plain, atc = (concluded(planned(Slopes, Turned, trials=3, seeds=2, selector=name)) for name in ("worst", "atc"))
     importance = concluded(planned(Plain, Turned, trials=3, seeds=2, selector="importance"))
-    with pytest.raises(UnequalTerms, match="slopes: chosen on validation scores alone; slopes .atc: chosen with unlab"):
+    with pytest.raises(UnequalTerms, match="slopes: chosen on validation scores alone; slopes .atc: sees unlab"):
         compile_leaderboard("data", [plain, atc])
     board = compile_leaderboard("data", [plain, atc], mixed=True)
     assert [bool(row.unequal) for row in board.rows].count(True) == 1
@@ -241,7 +241,7 @@ def test_a_selector_of_a_users_own_gets_x_and_nothing_else(distribution: Callabl
     done = concluded(planned(Slopes, Turned, trials=2, seeds=1, selector="spy"))
     import own_spy  # type: ignore[import-not-found]
 
-    assert done.record.label == "slopes (spy: chosen with unlabelled test rows)"
+    assert done.record.label == "slopes (spy: sees unlabelled test rows)"
     assert len(own_spy.SEEN) == 3
     for seen, environment in zip(own_spy.SEEN, Turned().test(0), strict=True):
         assert seen.y is None
