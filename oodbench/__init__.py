@@ -20,7 +20,7 @@ from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import OodbenchError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
-from oodbench.plugin.selector import Selector
+from oodbench.plugin.selector import Selector, Target
 from oodbench.plugin.testing import check_dataset, check_method
 from oodbench.settings.fields import setting
 from oodbench.settings.space import Choice, Integer, LogInteger, LogUniform, Option, Uniform, Value
@@ -57,6 +57,7 @@ __all__ = [
     "SuiteBoardOptions",
     "SuiteOptions",
     "SuiteResult",
+    "Target",
     "Tensor",
     "TorchModel",
     "Trainer",

@@ -44,6 +44,7 @@ class SelectionBias(Dataset):
 
     r1: float = setting(1.9, "selection of the majority group")
     r2: float = setting(-1.1, "selection of the minority group")
+    more_r: tuple[float, ...] = setting((), "selection of further training groups, each as large as the minority")
     test_r: tuple[float, ...] = setting((-1.9, -2.1, -2.3, -2.5, -2.7, -2.9), "selection of each test environment")
     majority: int = setting(2000, "training rows of the majority group")
     minority: int = setting(200, "training rows of the minority group")
@@ -54,8 +55,10 @@ class SelectionBias(Dataset):
     )
 
     def __post_init__(self) -> None:
-        if min(abs(r) for r in (self.r1, self.r2, *self.test_r)) <= 1:
-            raise ValueError("r1, r2 and every test_r need an absolute value above 1.")
+        if min(abs(r) for r in (self.r1, self.r2, *self.more_r, *self.test_r)) <= 1:
+            raise ValueError("r1, r2 and every more_r and test_r need an absolute value above 1.")
+        if len({self.r1, self.r2, *self.more_r}) < 2 + len(self.more_r) and self.more_r:
+            raise ValueError("more_r names a training group twice.")
         if len(set(self.test_r)) < len(self.test_r):
             raise ValueError("test_r names an environment twice.")
         if min(self.majority, self.minority, self.test_rows) < 2:
@@ -68,7 +71,7 @@ class SelectionBias(Dataset):
     @property
     def facts(self) -> dict[str, float | int]:
         """The paper tells methods alpha0 = 0.1 and two clusters; the minority's true share is 200 / 2200."""
-        return {"alpha0": 0.1, "clusters": 2}
+        return {"alpha0": 0.1, "clusters": 2 + len(self.more_r)}
 
     @property
     def invariant(self) -> tuple[int, ...]:
@@ -86,7 +89,8 @@ class SelectionBias(Dataset):
         return [self._select(rng, r, self.test_rows) for r in self.test_r]
 
     def _groups(self, rng: np.random.Generator) -> list[Environment]:
-        return [self._select(rng, self.r1, self.majority), self._select(rng, self.r2, self.minority)]
+        majority = self._select(rng, self.r1, self.majority)
+        return [majority, *(self._select(rng, r, self.minority) for r in (self.r2, *self.more_r))]
 
     def _select(self, rng: np.random.Generator, r: float, rows: int) -> Environment:
         """`rows` selected rows, by rejection."""

@@ -13,7 +13,7 @@ from oodbench.board.statistics import OVER, Over
 from oodbench.errors import UserError
 from oodbench.settings.option import like, one_of, option, takes_options
 from oodbench.study.plan import dataset_id_of
-from oodbench.study.spec import Budget, Place, Training
+from oodbench.study.spec import Budget, Place, Selecting, Training
 from oodbench.suite.suite import Overrides
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class BoardOptions(Place):
     settings: Mapping[str, Any] = like(Training, "settings")
     trials: int | None = like(Budget, "trials")
     seeds: int | None = like(Budget, "seeds")
+    selector: str | None = like(Selecting, "selector")
     stability: bool = option(False, "Add how stable the chosen models are among sub-populations.")
     over: Over = option(
         "seeds", "What claims are about: other training draws (seeds) or other environments.",
@@ -63,6 +64,10 @@ class BoardOptions(Place):
     weights: Weights = option(
         "equal", "How test environments count in means: equal, or by their rows.", check=one_of("weights", WEIGHTS)
     )
+    price: bool = option(
+        False,
+        "Show what every selector would have chosen, and what it loses; for studies of run --open-all.",
+    )
     against: str = option(
         "", "Compare each method with this one only: fewer claims than all pairs, so smaller differences are found.",
         metavar="METHOD",
@@ -79,8 +84,8 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
 
     Args:
         dataset: Its name.
-        options: The fields of `oodbench.BoardOptions`, as keyword arguments. `trials` and `seeds` choose the studies
-            with that budget.
+        options: The fields of `oodbench.BoardOptions`, as keyword arguments. `trials`, `seeds` and `selector` choose
+            the studies with that budget and choice.
 
     Examples:
         >>> oodbench.leaderboard("selection_bias", settings={"r1": 1.9}, stability=True).frame()
@@ -96,6 +101,7 @@ def leaderboard(dataset: str, options: BoardOptions) -> Leaderboard:
         metrics=options.metrics,
         rank_by=options.rank_by,
         weights=options.weights,
+        price=options.price,
     )
 
 
@@ -105,11 +111,12 @@ def recorded_studies(dataset: str, options: BoardOptions) -> tuple[str, list[Con
 
     dataset_id = dataset_id_of(dataset, options.settings)
     record = Record(options.tracking_uri, options.folder)
-    records = [] if record.is_empty else record.studies(dataset_id, options.trials, options.seeds)
-    if not records and (options.trials or options.seeds) and not record.is_empty and record.studies(dataset_id):
+    asked = (options.trials, options.seeds, options.selector)
+    records = [] if record.is_empty else record.studies(dataset_id, *asked)
+    if not records and any(asked) and not record.is_empty and record.studies(dataset_id):
         raise UserError(
-            f"no study on {dataset_id!r} in {record.address} has this budget.\n"
-            "Leave out --trials and --seeds to see which there are."
+            f"no study on {dataset_id!r} in {record.address} has this budget or selector.\n"
+            "Leave out --trials, --seeds and --selector to see which there are."
         )
     if not records:
         recorded = "" if record.is_empty else ", ".join(record.dataset_ids())

@@ -41,6 +41,7 @@ class Result:
     failures: dict[str, str]  # study label @ setting -> why it has no result
     record: Record
     undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
+    price: bool = False  # whether its leaderboards show what every selector would have chosen
 
     def __repr__(self) -> str:
         return f"<Result of {len(self.studies)} studies, {len(self.failures)} failed>"
@@ -62,6 +63,7 @@ class Result:
                 [study.label for study in studies],
                 mixed=mixed,
                 unreadable=reading.unreadable,
+                price=self.price,
             )
             for (dataset_id, studies), reading in zip(by_dataset.items(), readings, strict=True)
         ]
@@ -136,4 +138,4 @@ def run(methods: Methods, dataset: Datasets, options: RunOptions) -> Result:
     )
     specs = resolve(request)
     driver = Driver(options.part(Resources), options.part(Workplace))
-    return Result(driver.drive(specs), driver.failures, driver.record, driver.undelivered)
+    return Result(driver.drive(specs), driver.failures, driver.record, driver.undelivered, options.price)

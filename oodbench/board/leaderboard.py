@@ -5,9 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from oodbench.board.choice import ORACLE, Pick, picks_of, without_seeds
 from oodbench.board.metrics import (
     STABILITY,
     SUMMARY,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "the study was made without this metric; run it again with --fresh"
 NOT_RUN, UNREADABLE = "not run", "unreadable"  # why nothing is known of a row
+MORE_THAN_VALIDATION = "Not comparable with a choice on validation scores alone: {told}."
 NOTHING_COMPARED = Tiers()
 
 
@@ -78,7 +81,7 @@ class Leaderboard:
         return _best_first([*self.rows, *([self.constant] if self.constant else [])], self.metrics[0])
 
     def shows(self, what: str) -> bool:
-        """Whether any cell of the first metric has it: a tier, a side, a price, a search_spread."""
+        """Whether any cell of the first metric has it: a tier, a side, a price, a search_spread, without_seed."""
         return any(getattr(row.cells[self.metrics[0]], what) is not None for row in self.rows)
 
     def has_published(self, metric: str) -> bool:
@@ -120,6 +123,8 @@ class Leaderboard:
         columns |= {f"{name}_low": low, f"{name}_high": high}
         if self.shows("search_spread"):
             columns[f"{name}_search_spread"] = cell.search_spread
+        if self.shows("without_seed"):
+            columns[f"{name}_seed_left_out"] = cell.without_seed
         if self.shows("price"):
             columns[f"{name}_price_of_selection"] = cell.price
         if self.has_published(name):
@@ -142,16 +147,17 @@ def compile_leaderboard(
     unreadable: Mapping[str, str] | None = None,
     rank_by: str = "",
     weights: Weights = "equal",
+    price: bool = False,
 ) -> Leaderboard:
     """The board of these studies, one a label. `missing` labels are shown without values; of those that were run but
     are `unreadable`, it says what is wrong.
 
     Studies that differ in budget or data are refused, or if they are wanted `mixed`, marked and not compared. The
     metrics are the usual ones of the task unless others are named; the first of them ranks, or the one to `rank_by`.
-    Means over test environments give these equal `weights`, or weights by their rows. Repeats of a search and
-    oracle studies that belong to one of the studies tell how much chance and choice matter; an oracle is shown, but
-    not compared with others, and neither is a reference. A board `against` a method, which may be a reference, has no
-    tiers: it says which of the others are better or worse than that one.
+    Means over test environments give these equal `weights`, or weights by their rows. Repeats of a search tell how
+    much chance matters, and what was opened after the choice how much that does: with `price`, what each selector would
+    have chosen. An oracle is shown, but not compared with others, and neither is a reference. A board `against` a
+    method, which may be a reference, has no tiers: it says which of the others are better or worse than that one.
     """
     by_label = {study.label: study for study in studies if not study.record.repeat_of}
     tasks = {study.record.task for study in studies}
@@ -164,8 +170,10 @@ def compile_leaderboard(
     if not mixed:
         refuse_unequal(dataset_id, terms)
     unequal = find_unequal(terms)
-    per_seed = {label: _per_seed(results[label], task, metrics, weights) for label in results}
-    oracles = {by_label[label].record.search_id: label for label in results if is_oracle(by_label[label])}
+    measure = partial(_per_seed, task=task, metrics=metrics, weights=weights)
+    per_seed = {label: measure(results[label]) for label in results}
+    without = {label: without_seeds(by_label[label], measure) for label in results}
+    picks = {label: picks_of(by_label[label], measure) for label in results} if price else {}
     references = {label for label in results if not by_label[label].record.ranked}
     compared = {label for label in results if not is_oracle(by_label[label]) and label not in unequal} - references
     untold = {label: results[label] for label in references if not by_label[label].record.information}
@@ -176,7 +184,7 @@ def compile_leaderboard(
     stands = {name: compare_methods(name, results, per_seed, over, compared, against, weights) for name in metrics}
     repeats = {
         label: [
-            _per_seed(repeat.results, task, metrics, weights)
+            measure(repeat.results)
             for repeat in studies
             if repeat.record.repeat_of == study.record.study_id and repeat.results is not None
         ]
@@ -191,7 +199,8 @@ def compile_leaderboard(
                     per_seed.get(label),
                     stands[name][0].get(label, Standing()),
                     repeats[label],
-                    None if is_oracle(study) else per_seed.get(oracles.get(study.record.search_id, "")),
+                    without.get(label),
+                    picks.get(label, {}).get(ORACLE),
                 )
                 for name in metrics
             },
@@ -209,6 +218,7 @@ def compile_leaderboard(
             searches=1 + len(repeats[label]),
             results=_test_scores(results.get(label)),
             missing=_missing(study, metrics) if label in results else {},
+            picks=picks.get(label, {}),
         )
         for label, study in by_label.items()
     ]
@@ -218,7 +228,9 @@ def compile_leaderboard(
         for label in dict.fromkeys(missing)
         if label not in by_label
     ]
+    told = dict.fromkeys(study.record.choice_told for study in studies if study.record.choice_told)
     notices = tuple(dict.fromkeys(study.record.notice for study in studies if study.record.notice))
+    notices += tuple(MORE_THAN_VALIDATION.format(told=what) for what in told)
     return Leaderboard(
         dataset_id,
         metrics,
@@ -244,14 +256,14 @@ def _best_first(rows: Iterable[Row], metric: str) -> list[Row]:
 def _constant_line(results: pd.DataFrame, task: Task, metrics: Sequence[str], weights: Weights) -> Row:
     per_seed = _per_seed(results, task, metrics, weights)
     cells = {
-        name: _cell(name, per_seed, Standing(intervals=intervals_of(results, per_seed, name, weights)), (), None)
+        name: _cell(name, per_seed, Standing(intervals=intervals_of(results, per_seed, name, weights)))
         for name in metrics
     }
     return Row(CONSTANT, cells, 0, len(per_seed), 0, "", "", reference=True, results=_test_scores(results))
 
 
 def is_oracle(study: ConcludedStudy) -> bool:
-    return study.record.selector == "oracle"
+    return study.record.selector == ORACLE
 
 
 def _per_seed(results: pd.DataFrame, task: Task, metrics: Sequence[str], weights: Weights) -> pd.DataFrame:
@@ -271,8 +283,9 @@ def _cell(
     metric: str,
     per_seed: pd.DataFrame | None,
     standing: Standing,
-    repeats: Sequence[pd.DataFrame],
-    oracle: pd.DataFrame | None,
+    repeats: Sequence[pd.DataFrame] = (),
+    without: pd.DataFrame | None = None,
+    oracle: Pick | None = None,
 ) -> Cell:
     if per_seed is None or per_seed[metric].isna().any():
         return Cell(None, None)
@@ -288,7 +301,8 @@ def _cell(
         missing=standing.missing,
         intervals=standing.intervals,
         search_spread=statistics.stdev(means) if repeats else None,
-        price=None if oracle is None else sign * (means[0] - float(oracle[metric].mean())),
+        price=sign * (means[0] - oracle.values[metric]) if oracle and metric in oracle.values else None,
+        without_seed=float(without[metric].mean()) if without is not None and without[metric].notna().all() else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from oodbench.board.choice import Pick
 from oodbench.board.standing import Side
 from oodbench.board.statistics import Interval
 from oodbench.study.record import Granted, Ledger
@@ -35,6 +36,7 @@ class Cell:
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
     search_spread: float | None = None  # sample std over repeats of the whole search
     price: float | None = None  # what the choice on validation data loses against the oracle's
+    without_seed: float | None = None  # the mean, where each seed has the configuration that the others choose
 
     @property
     def within(self) -> bool | None:
@@ -54,6 +56,7 @@ class Cell:
             "intervals": {name: list(interval) for name, interval in self.intervals.items()},
             "search_spread": self.search_spread,
             "price_of_selection": self.price,
+            "seed_left_out": self.without_seed,
         }
         if self.published is not None:
             values["published"] = {
@@ -82,6 +85,7 @@ class Row:
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
     missing: Mapping[str, str] = field(default_factory=dict)  # by metric of an environment, why cells have no value
+    picks: Mapping[str, Pick] = field(default_factory=dict)  # by selector, what it would have chosen
 
     def terms(self) -> dict[str, Any]:
         """What the figures rest on."""
@@ -103,6 +107,7 @@ class Row:
             "run_id": self.run_id,
             "searches": self.searches,
             "missing": dict(self.missing),
+            "selectors": {name: pick.as_dict() for name, pick in self.picks.items()},
             "results": [dict(score) for score in self.results],
         }
 

@@ -1,6 +1,7 @@
 """The ledger of a study, what it was granted and what it spent, and the terms on which studies are ranked together.
 
-Terms are equal if as many trials were granted on as many seeds of the same data, to be found in the same way and time.
+Terms are equal if as many trials were granted on as many seeds of the same data, to be found in the same way and time,
+and if one is chosen for the same, the study or each seed, by what tells as much: validation scores, or more.
 What was granted counts: a search space that has fewer points is searched whole, and a time may end before the trials.
 Gradient steps, row visits and seconds differ between methods by nature; they are shown.
 """
@@ -23,6 +24,8 @@ class Terms:
     trials: int  # granted
     seeds: int
     search: str  # who proposed, who stopped early, in what time
+    choose: str  # what got a configuration of its own: the study, or each seed
+    choice_told: str  # what the choice went by besides validation scores
     data: str  # fingerprints: of training and validation data
     test: str  # and of test data
 
@@ -33,6 +36,8 @@ def terms_of(record: StudyRecord) -> Terms:
         budget.trials,
         budget.seeds,
         ", ".join(describe_search(budget.search, budget.scheduler, budget.seconds)) or "search=random",
+        record.choose,
+        record.choice_told,
         record.data.fingerprint,
         record.test_fingerprint,
     )
@@ -55,8 +60,8 @@ def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
         groups.setdefault(own, []).append(label)
     parts = [f"{', '.join(labels)}: {_describe(own, list(groups))}" for own, labels in groups.items()]
     raise UnequalTerms(
-        f"studies on {dataset_id!r} differ in budget or data and are not ranked together: {'; '.join(parts)}.\n"
-        "Run all with one budget, choose one with --trials and --seeds, or show all of them with --mixed (mixed=True)."
+        f"studies on {dataset_id!r} differ in budget, data or choice and are not ranked together: {'; '.join(parts)}.\n"
+        "Run all with one budget, choose one with --trials, --seeds or --selector, or show all with --mixed."
     )
 
 
@@ -72,6 +77,10 @@ def _describe(own: Terms, among: Iterable[Terms]) -> str:
         parts.append(f"{_count(own.trials, 'trial')} × {_count(own.seeds, 'seed')}")
     if len({terms.search for terms in compared}) > 1:
         parts.append(own.search)
+    if len({terms.choose for terms in compared}) > 1:
+        parts.append(f"a configuration for each {own.choose}")
+    if len({terms.choice_told for terms in compared}) > 1:
+        parts.append(own.choice_told or "chosen on validation scores alone")
     alike = [terms for terms in compared if terms.seeds == own.seeds]  # other seeds are other rows, by nature
     if len({terms.data for terms in alike}) > 1:
         parts.append(f"training data {own.data[:SHOWN]}")

@@ -50,8 +50,8 @@ def leaderboard(
 ) -> None:
     """Compile the leaderboard of a dataset, or the boards of a suite, from the record.
 
-    Of each method the newest study counts, or the newest with so many --trials and --seeds. Studies with unequal
-    budgets or data are not ranked together, unless --mixed.
+    Of each method the newest study counts, or the newest with so many --trials and --seeds and that --selector.
+    Studies with unequal budgets, data or choices are not ranked together, unless --mixed.
 
     --against METHOD replaces the tiers: it tells which methods are better or worse than that one.
 
@@ -75,7 +75,7 @@ def leaderboard(
         refuse(by_hand, "does not go with --suite", "Narrow with --dataset.")
         text_only = {f"--format {format}": format in ("md", "csv", "latex"), "--over": given.get("over")}
         text_only |= {f"--{name.replace('_', '-')}": given.get(name) for name in ("against", "rank_by", "weights")}
-        text_only["--metric"] = given.get("metrics")
+        text_only |= {"--metric": given.get("metrics"), "--price": given.get("price")}
         refuse(text_only, "does not go with --suite", "Write files with --output.")
         _show_suite(suite, given, format, folder)
         return

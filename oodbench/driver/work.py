@@ -47,7 +47,7 @@ class Work:
     def missing_jobs(self) -> list[Job]:
         study = self.study
         return [
-            Job(pack, study.method, study.setup, {seed: study.search_data(seed) for seed in pack.seeds})
+            Job(pack, study.method, study.setup, {seed: study.search_data(seed, pack.without) for seed in pack.seeds})
             for pack in study.packs
             if pack.index not in self.results
         ]

@@ -23,7 +23,7 @@ from oodbench.errors import BrokenPlugin, InvalidSetting, UnknownName, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import INFORMATION, LossMethod, Method, Preset
 from oodbench.plugin.points import points
-from oodbench.plugin.selector import Selector
+from oodbench.plugin.selector import Selector, sees_target
 from oodbench.settings.fields import configure
 from oodbench.settings.space import Dimension, Space, parse_fixed
 
@@ -209,7 +209,10 @@ def _selector_fault(cls: type[Any]) -> str | None:
         return f"{name} defines neither combine nor by_seed"
     if cls.sees_test and not cls.__module__.startswith("oodbench."):
         return f"{name} sees test data: only the built-in oracle may"
-    return _definition_fault(cls)
+    fault = _definition_fault(cls)
+    if not fault and sees_target(cls()) and cls.estimator is Selector.estimator:
+        return f"{name} sees test rows and does not define estimator"
+    return fault
 
 
 FAULTS: dict[str, Callable[[type[Any]], str | None]] = {

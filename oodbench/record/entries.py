@@ -96,5 +96,5 @@ def configuration_metrics(record: StudyRecord, results: pd.DataFrame) -> list[di
     for index, values in enumerate(metrics):
         values[schema.FAILED_TRAININGS] = float(failed[index])
         if record.choice:
-            values[schema.IS_CHOSEN] = float(record.choice.configuration == index)
+            values[schema.IS_CHOSEN] = float(index in record.choice.used)
     return [{name: value for name, value in values.items() if math.isfinite(value)} for values in metrics]

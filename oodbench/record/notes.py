@@ -26,7 +26,7 @@ KEPT: Mapping[Kept, str] = {
 
 
 def configuration_name(record: StudyRecord, index: int) -> str:
-    chosen = record.choice is not None and record.choice.configuration == index
+    chosen = record.choice is not None and index in record.choice.used
     return f"{record.method} {index}" + (" (chosen)" if chosen else "")
 
 
@@ -43,12 +43,22 @@ def study_note(record: StudyRecord, metrics: Mapping[str, float]) -> str:
         f"{budget.seeds} seeds, chosen by `{record.selector}` ({describe_selector(record.selector)})."
     ]
     parts += [f"*{markdown(record.notice)}*"] if record.notice else []
+    if record.choice_told:
+        parts.append(f"*Not comparable with a choice on validation scores alone: {record.choice_told}.*")
     if record.choice:
         parts.append(f"Test error **{_with_spread(metrics, 'mean_error')}**, in the worst environment "
                      f"{_with_spread(metrics, 'max_error')} (means over seeds ± their spread).")  # fmt: skip
-        chosen = hparams_text(record.choice.hparams) or "defaults"
-        parts.append(f"Chosen: configuration {record.choice.configuration}, {markdown_code(chosen)}.")
-    else:
+        chosen = hparams_text(record.chosen) or "defaults"
+        numbers = ", ".join(map(str, sorted(record.choice.used)))
+        what = (
+            f"for each seed one of the configurations {numbers}"
+            if record.choice.by_seed
+            else f"configuration {numbers}"
+        )
+        parts.append(f"Chosen: {what}, {markdown_code(chosen)}.")
+    if record.opening and record.opening.opened_all:
+        parts.append("After the choice, all configurations were scored on test for diagnosis: rows `opened`.")
+    if not record.choice:
         parts.append(f"**Failed**: {markdown(record.reason[:500])}")
     if ledger.failed_trainings:
         failed = f"{ledger.failed_trainings} of {ledger.trainings} trainings failed"
@@ -69,7 +79,7 @@ def worded_tags(record: StudyRecord) -> dict[str, str]:
     if not record.choice:
         return {}
     tags = {
-        schema.CHOSEN: hparams_text(record.choice.hparams),
+        schema.CHOSEN: hparams_text(record.chosen),
         schema.MODELS: KEPT[record.models],
         schema.TABLES: json.dumps([{"path": schema.ENVIRONMENTS, "type": "table"}]),
     }

@@ -1,7 +1,7 @@
 """The names under which MLflow shows a study: one table, written from the study's record and never parsed back.
 
-Only the tags under "to find runs" are read, and two parameters are searched for. What a study came to is read from its
-study.json.
+Only the tags under "to find runs" are read, and three parameters are searched for. What a study came to is read from
+its study.json.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ NUMBER = "oodbench.configuration"  # of a configuration's run
 DATASET = "oodbench.dataset"
 PARENT = "mlflow.parentRunId"
 
-# parameters to find studies with a budget
+# parameters to find studies with a budget or a selector
 TRIALS_GRANTED = "trials_granted"
 SEEDS = "seeds"
+SELECTOR = "selector"
 
 # other tags
 CHOSEN = "oodbench.chosen"
@@ -80,11 +81,12 @@ def study_params(record: StudyRecord) -> dict[str, str]:
         "budget_seconds": budget.seconds,
         "complete_trials": ledger.complete_trials,
         "repeat": budget.repeat,
-        "selector": record.selector,
+        SELECTOR: record.selector,
+        "choose": record.choose,
         "device": ledger.device,
     }
     if record.choice:
-        params |= {"chosen": record.choice.configuration, **_below("chosen.", record.choice.hparams)}
+        params |= {"chosen": ", ".join(map(str, sorted(record.choice.used))), **_below("chosen.", record.chosen)}
     if record.stability:
         params |= {"stability.alpha0": record.stability.alpha0}
     return {name: str(value) for name, value in params.items()}
@@ -104,6 +106,7 @@ def study_tags(record: StudyRecord, parcel_id: str) -> dict[str, str]:
         "oodbench.search": record.search_id,
         "oodbench.fingerprint": record.data.fingerprint,
         INFORMATION: record.told,
+        "oodbench.choice_told": record.choice_told,
         "oodbench.notice": record.notice,
         "oodbench.command": made.command,
         "oodbench.git_commit": made.git_commit,

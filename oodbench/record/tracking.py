@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 from oodbench.errors import Notice, TrackingFailed, UnreadableRecord, UserError
 from oodbench.record.notes import METHODS_VIEW
 from oodbench.record.parcel import Parcel
-from oodbench.record.schema import DATASET, KIND, LABEL, REPEAT_OF, SEEDS, STUDY, STUDY_ID, TRIALS_GRANTED, VIEW
+from oodbench.record.schema import (
+    DATASET,
+    KIND,
+    LABEL,
+    REPEAT_OF,
+    SEEDS,
+    SELECTOR,
+    STUDY,
+    STUDY_ID,
+    TRIALS_GRANTED,
+    VIEW,
+)
 from oodbench.record.store import Store
 from oodbench.study.document import Damaged, OtherSchema
 from oodbench.study.reading import parse_record, read_results
@@ -57,11 +68,13 @@ class Record(Store):
         runs = self.search([id for id in experiments if id], f"{STUDIES} AND attributes.status = 'FINISHED'")
         return wanted & {run.data.tags.get(STUDY_ID, "") for run in runs}
 
-    def studies(self, dataset_id: str, trials: int | None = None, seeds: int | None = None) -> list[ConcludedStudy]:
-        """The concluded studies on a dataset setting, with this budget if one is named, of each label the newest, and
-        then the repeats of these."""
-        granted = {TRIALS_GRANTED: trials, SEEDS: seeds}
-        wanted = {name: str(value) for name, value in granted.items() if value is not None}
+    def studies(
+        self, dataset_id: str, trials: int | None = None, seeds: int | None = None, selector: str | None = None
+    ) -> list[ConcludedStudy]:
+        """The concluded studies on a dataset setting, with this budget and selector if they are named, of each label
+        the newest, and then the repeats of these."""
+        asked = {TRIALS_GRANTED: trials, SEEDS: seeds, SELECTOR: selector}
+        wanted = {name: str(value) for name, value in asked.items() if value is not None}
         runs = [run for run in self._concluded(dataset_id, [*wanted]) if wanted.items() <= run.data.params.items()]
         newest = {run.data.tags[LABEL]: run for run in runs if REPEAT_OF not in run.data.tags}
         shown = {run.data.tags[STUDY_ID] for run in newest.values()}

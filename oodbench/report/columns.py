@@ -41,7 +41,17 @@ def title_of(metric: str) -> str:
 AGAINST = "against "  # and the method that the others are compared with
 
 Content = Literal[
-    "method", "tier", "value", "interval", "searches", "price", "published", "budget", "information", "failures"
+    "method",
+    "tier",
+    "value",
+    "interval",
+    "searches",
+    "without_seed",
+    "price",
+    "published",
+    "budget",
+    "information",
+    "failures",
 ]
 
 
@@ -55,7 +65,10 @@ class Column:
 def columns_of(boards: Sequence[Leaderboard]) -> list[Column]:
     """What any of the boards has. The boards have the same metrics, and the first of them is shown in most detail."""
     first = boards[0].metrics[0]
-    shown = {name: any(board.shows(name) for board in boards) for name in ("tier", "side", "search_spread", "price")}
+    shown = {
+        name: any(board.shows(name) for board in boards)
+        for name in ("tier", "side", "search_spread", "without_seed", "price")
+    }
     columns = [Column("method", "method")]
     if shown["tier"] or shown["side"] or any(board.tiers.too_few for board in boards):
         columns.append(Column("tier", AGAINST + boards[0].against if boards[0].against else "tier", first))
@@ -64,6 +77,7 @@ def columns_of(boards: Sequence[Leaderboard]) -> list[Column]:
         if metric == first:
             columns += [Column("interval", "95 % interval", metric)] if any(map(has_interval, boards)) else []
             columns += [Column("searches", "over searches", metric)] if shown["search_spread"] else []
+            columns += [Column("without_seed", "seed left out", metric)] if shown["without_seed"] else []
             columns += [Column("price", "price of selection", metric)] if shown["price"] else []
         if any(board.has_published(metric) for board in boards):
             columns.append(Column("published", "published", metric))

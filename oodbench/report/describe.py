@@ -10,6 +10,7 @@ from oodbench.errors import UnknownName, UserError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.described import find_dataset, is_description
 from oodbench.plugin.registry import KINDS, find, names
+from oodbench.plugin.selector import told_to
 from oodbench.settings.fields import changed, configure, describe_settings
 from oodbench.settings.space import fixed_text
 from oodbench.study.study import name_dataset
@@ -111,6 +112,7 @@ def _selector(name: str) -> dict[str, Any]:
         "about": inspect.getdoc(cls) or "",
         "takes_a_metric": cls.takes_metric,
         "sees_test_data": cls.sees_test,
+        "goes_by_besides_validation_scores": told_to(cls()),
     }
 
 

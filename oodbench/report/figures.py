@@ -12,6 +12,7 @@ import numpy as np
 
 from oodbench.errors import UserError
 from oodbench.report.drawing import PAGE, Look, as_bytes, check_format, explain, looks_of, new_figure, style
+from oodbench.report.selection import draw_selection
 from oodbench.report.states import TILES
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def write_figures(
     scores = gather(dataset_id, studies)
     with style():
         contents = {f"{name}.{format}": as_bytes(draw(scores), format) for name, draw in drawings_of(scores).items()}
+        selection = draw_selection(dataset_id, studies, scores.looks)
+        if selection is not None:
+            contents[f"selection.{format}"] = as_bytes(selection, format)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():

@@ -79,6 +79,8 @@ def _text(column: Column, board: Leaderboard, row: Row) -> str:
             return escape(interval_text(cell.intervals.get(board.over)))
         case "searches":
             return NONE if cell.search_spread is None else rf"$\pm {cell.search_spread:.3f}$"
+        case "without_seed":
+            return NONE if cell.without_seed is None else f"{cell.without_seed:.3f}"
         case "price":
             return NONE if cell.price is None else f"${cell.price:+.3f}$"
         case "published":

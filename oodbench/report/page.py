@@ -21,6 +21,7 @@ from oodbench.report.drawing import MARKERS, style
 from oodbench.report.figures import drawings_of, gather
 from oodbench.report.inline import SETTINGS, inline_svg
 from oodbench.report.page_data import Sheet, looks_on, sheet_of, studies_shown
+from oodbench.report.selection import draw_selection
 from oodbench.report.template import render_template
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ CAPTIONS = {
     "states": "Error on the map of the states",
     "time": "Result against training time",
     "search": "The search, trial by trial",
+    "selection": "Test against validation error of all configurations, opened after the choice",
     "curve": "Curve",
 }
 
@@ -143,7 +145,12 @@ def _figures(board: Leaderboard, environments: bool) -> Iterator[tuple[str, Figu
         scores = gather(board.dataset_id, studies)
         for name, draw in drawings_of(scores).items():
             yield name, draw(scores)
-    for name, figure in (("time", draw_time(board, looks)), ("search", draw_search(studies, looks))):
+    drawn = {
+        "time": draw_time(board, looks),
+        "search": draw_search(studies, looks),
+        "selection": draw_selection(board.dataset_id, studies, looks),
+    }
+    for name, figure in drawn.items():
         if figure is not None:
             yield name, figure
 

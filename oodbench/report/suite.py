@@ -11,8 +11,8 @@ from oodbench.board.cells import ENDING, scores_of, write_cells
 from oodbench.report.columns import title_of
 from oodbench.report.drawing import as_bytes, style
 from oodbench.report.latex import latex_table
-from oodbench.report.tables import legend, line, markdown_table, notes, rich_table
-from oodbench.report.text import ABSENT, cell_text
+from oodbench.report.tables import legend, markdown_table, notes, rich_table
+from oodbench.report.text import ABSENT, cell_text, line
 from oodbench.settings.space import fixed_text
 from oodbench.texts import as_csv, markdown
 

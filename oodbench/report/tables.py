@@ -10,7 +10,8 @@ from oodbench.board.metrics import STABILITY
 from oodbench.board.row import Cell, Row
 from oodbench.board.statistics import Over
 from oodbench.report.columns import Column, columns_of, has_interval
-from oodbench.report.text import ABSENT, cell_text, count_text, interval_text, number_text, spread_text
+from oodbench.report.selectors import markdown_selectors
+from oodbench.report.text import ABSENT, cell_text, count_text, interval_text, line, number_text, spread_text
 from oodbench.texts import markdown
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ AGAINST = (
 )
 WHOLE_SPACE = "n of m trials: the search space has only n points, and all were tried."
 OUT_OF_TIME = "n of m trials: the time budget ended after n."
-UNEQUAL = "†: the budget or the data differ from those of the other rows, so the row is in no tier."
+UNEQUAL = "†: the budget, the data or the choice differ from those of the other rows, so the row is in no tier."
 REFERENCE = "‡: a reference, shown and in no tier."
 COLLAPSED = "=‡: no better than the reference on any seed or environment, and no worse: it learned nothing."
 TOO_FEW = "Too few {over} to tell methods apart: {units}, and a test needs {missing} more."
@@ -43,6 +44,10 @@ INTERVALS = {
     "environments).",
 }
 SEARCHES = "over searches: sample std of the mean over repetitions of the whole search on the same data."
+WITHOUT_SEED = (
+    "seed left out: the mean, where the configuration of each seed is chosen on the other seeds; ± does not have the "
+    "luck of the choice."
+)
 PRICE = "price of selection: what selection on validation data loses against the oracle, which selects on test data."
 PUBLISHED = "✓: within the published ±; ✗: outside it."
 STABILITY_LEGEND = (
@@ -130,6 +135,7 @@ def legend(board: Leaderboard) -> str:
     parts += [COLLAPSED] if any(row.collapsed for row in board.rows) else []
     parts += [INTERVALS[board.over]] if has_interval(board) else []
     parts += [SEARCHES] if board.shows("search_spread") else []
+    parts += [WITHOUT_SEED] if board.shows("without_seed") else []
     parts += [PRICE] if board.shows("price") else []
     if any(board.has_published(metric) for metric in board.metrics):
         parts.append(PUBLISHED)
@@ -140,6 +146,7 @@ def legend(board: Leaderboard) -> str:
 
 def markdown_report(board: Leaderboard, ledger: bool) -> str:
     lines = [markdown_table(board), "", markdown(legend(board)), *(f"\n{markdown(note)}" for note in notes(board))]
+    lines += markdown_selectors(board)
     if ledger:
         lines += ["", line(["method", *LEDGER]), line(["---", *["---:"] * len(LEDGER)])]
         lines += [line([markdown(row.label), *_spent(row)]) for row in board.rows]
@@ -153,11 +160,6 @@ def markdown_table(board: Leaderboard) -> str:
     plain = [replace(row, label=markdown(row.label), information=markdown(row.information)) for row in board.lines]
     lines += [line(texts_of(board, row, "**{}**")) for row in plain]
     return "\n".join(lines)
-
-
-def line(cells: list[str]) -> str:
-    """A row of a Markdown table; the cells are Markdown."""
-    return "| " + " | ".join(cells) + " |"
 
 
 def titles_of(board: Leaderboard) -> list[str]:
@@ -179,7 +181,12 @@ def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
         case "information":
             return row.information or "nothing"
         case "failures":
-            return f"{row.failed_trainings} of {row.trials * row.seeds}" if row.failed_trainings else "0"
+            trainings = row.ledger.trainings or row.trials * row.seeds
+            return f"{row.failed_trainings} of {trainings}" if row.failed_trainings else "0"
+    return _cell_text(column, board, row, bold)
+
+
+def _cell_text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
     cell = row.cells[column.metric]
     match column.content:
         case "tier":
@@ -188,6 +195,8 @@ def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
             return interval_text(cell.intervals.get(board.over))
         case "searches":
             return ABSENT if cell.search_spread is None else f"± {cell.search_spread:.3f} ({row.searches})"
+        case "without_seed":
+            return number_text(cell.without_seed)
         case "price":
             return number_text(cell.price, "+.3f")
         case "published":

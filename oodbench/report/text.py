@@ -26,3 +26,8 @@ def cell_text(cell: Cell) -> str:
 def count_text(count: int, noun: str, plural: str = "") -> str:
     """1 study, 2 studies."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def line(cells: list[str]) -> str:
+    """A row of a Markdown table; the cells are Markdown."""
+    return "| " + " | ".join(cells) + " |"

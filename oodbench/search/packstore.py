@@ -103,6 +103,7 @@ class StoredPredictors(Mapping[tuple[int, int], Any]):
         self.places = {
             (trial.configuration, trial.seed): (pack, position)
             for pack in packs
+            if pack.without is None
             for position, trial in enumerate(pack.trials)
         }
         self.held: tuple[int, list[Any]] = (-1, [])

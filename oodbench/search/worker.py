@@ -14,6 +14,7 @@ from oodbench.engine.scoring import score_together
 from oodbench.engine.trial import Setup, Trial
 from oodbench.errors import TrainingFailed, one_line
 from oodbench.plugin.method import Method
+from oodbench.plugin.selector import LEFT_OUT
 from oodbench.study.data import SearchData
 from oodbench.study.pack import Pack, PackResult, divide
 from oodbench.study.selectors import score_configurations
@@ -31,6 +32,7 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
     fitted = _fit(method, train, pack.trials, trainer)
     predictors = {place: model for place, model in enumerate(fitted) if not isinstance(model, _Failed)}
     failures = {place: failed.reason for place, failed in enumerate(fitted) if isinstance(failed, _Failed)}
+    part = "validation" if pack.without is None else LEFT_OUT
     scores: dict[int, list[dict[str, Any]]] = {}
     for seed in pack.seeds:
         of_seed = {place: model for place, model in predictors.items() if pack.trials[place].seed == seed}
@@ -41,11 +43,12 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
                 if isinstance(values, BaseException):
                     failures[position] = one_line(values)
                     continue
-                where = {"configuration": pack.trials[position].configuration, "seed": seed, "part": "validation"}
+                where = {"configuration": pack.trials[position].configuration, "seed": seed, "part": part}
                 named = {"environment": environment.name, "rows": len(environment)}
                 scores.setdefault(position, []).append(where | named | values)
+    kept = predictors if pack.without is None else {}  # of the others, only the scores are asked for
     result = PackResult(
-        predictors=[None if position in failures else predictors[position] for position in range(len(fitted))],
+        predictors=[None if position in failures else kept.get(position) for position in range(len(fitted))],
         validation=[row for position in sorted(scores) if position not in failures for row in scores[position]],
         failures=failures,
         device=setup.device,

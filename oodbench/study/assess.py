@@ -15,7 +15,7 @@ from oodbench.engine.data import Environment
 from oodbench.engine.scoring import score
 from oodbench.errors import one_line
 from oodbench.kit.stability import ALPHA0, describe, exact_stability, ood_stability, worst_subpopulation
-from oodbench.study.record import Assessment, Stability
+from oodbench.study.record import Assessment, Chosen, Stability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ NOT_LOOKED = "not looked for: with so many test environments, only with the mode
 def assess(
     study: Study,
     models: Mapping[int, Predictor],
-    configuration: int,
+    choice: Chosen,
     test: Mapping[int, Sequence[Environment]],
 ) -> tuple[Stability, list[dict[str, Any]]]:
     """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one.
@@ -60,7 +60,7 @@ def assess(
         closely = number == 0 or (number + 1) * len(test[seed]) <= MOST_LOOKS
         assessments += [look("test", some_rows(study, environment), closely) for environment in test[seed]]
         pooled.append(
-            {"configuration": configuration, "seed": seed, "part": "pooled", "environment": together.name}
+            {"configuration": choice.of_seed(seed), "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
             | score(model, together, study.dataset.task, study.dataset.classes)
         )

@@ -34,7 +34,7 @@ class SharedData:
         self.fingerprint = fingerprint(
             environment for seed in seeds for environment in (*self.train[seed], *self.validation[seed])
         )
-        self._for_search: dict[tuple[int, bool, bool], SearchData] = {}
+        self._for_search: dict[tuple[int, bool, bool, int | None], SearchData] = {}
 
     @staticmethod
     def _check(fault: str | None) -> None:
@@ -49,12 +49,20 @@ class SharedData:
     def labelled(self) -> bool:
         return all(len(environments) > 1 for environments in self.train.values())
 
-    def for_search(self, seed: int, labelled: bool, with_truth: bool = False) -> SearchData:
-        """All that a worker gets of a seed, made once; labels and the invariant columns only where they are needed."""
-        key = (seed, labelled, with_truth)
+    @property
+    def environments(self) -> int:
+        """Of training, on every seed."""
+        return min(len(environments) for environments in self.train.values())
+
+    def for_search(self, seed: int, labelled: bool, with_truth: bool = False, without: int | None = None) -> SearchData:
+        """All that a worker gets of a seed, made once; labels and the invariant columns only where they are needed.
+        `without` a training environment, that is what the models are scored on."""
+        key = (seed, labelled, with_truth, without)
         if key not in self._for_search:
-            data = self.dataset
-            rows = TrainingRows.pooled(self.train[seed], data.task, data.classes, labelled, data.columns)
+            data, train, validation = self.dataset, self.train[seed], self.validation[seed]
+            if without is not None:
+                train, validation = (*train[:without], *train[without + 1 :]), (train[without],)
+            rows = TrainingRows.pooled(train, data.task, data.classes, labelled, data.columns)
             rows = replace(rows, invariant=data.invariant if with_truth else None, categories=data.categories)
-            self._for_search[key] = SearchData(rows, self.validation[seed])
+            self._for_search[key] = SearchData(rows, validation)
         return self._for_search[key]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
+from oodbench.plugin.selector import part_of, sees_target, told_to
 from oodbench.settings.fields import as_dict
 from oodbench.study.assess import assess, join
-from oodbench.study.closer import look_closer
+from oodbench.study.closer import estimate, look_closer
 from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
 from oodbench.study.pack import PackResult
@@ -28,7 +30,7 @@ from oodbench.study.record import (
     Stability,
     StudyRecord,
 )
-from oodbench.study.sealed import open_test
+from oodbench.study.sealed import Wanted, open_test
 from oodbench.study.selectors import find_selector, needs_models, select
 from oodbench.study.spec import Budget
 from oodbench.study.study import Study
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from oodbench.engine.predictor import Predictor
+    from oodbench.plugin.selector import Selector
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,17 +68,22 @@ def conclude(
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
     try:
         selector = find_selector(study.selector)
-        if needs_models(selector):
-            rows = _ask(look_closer, study, selector, rows, predictors)
+        if needs_models(selector) or study.open_all:
+            validation = [row for row in rows if row["part"] == "validation"]
+            others = [row for row in rows if row["part"] != "validation"]
+            rows = _ask(look_closer, study, selector, validation, predictors) + others
+        if sees_target(selector):
+            validation = [row for row in rows if row["part"] == "validation"]
+            rows = [*rows, *_ask(estimate, study, selector, validation, predictors)]
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
-        models = {seed: predictors[choice.configuration, seed] for seed in study.seeds}
-        stability, pooled = _ask(assess, study, models, choice.configuration, drawn)
+        models = {seed: predictors[choice.of_seed(seed), seed] for seed in study.seeds}
+        stability, pooled = _ask(assess, study, models, choice, drawn)
     except (StudyFailed, TrainingFailed) as error:
         reason = str(error) or type(error).__name__
         reason += f"; first failure: {failures[0].reason}" if failures else ""
         return Outcome(_record(study, ledger, failures, started, reason), _frame(rows))
     results = _frame([*rows, *tested, *pooled], meter.metrics)
-    results["chosen"] = results["configuration"] == choice.configuration
+    results["chosen"] = results["configuration"] == results["seed"].map(choice.of_seed)
     results = join(results, stability)
     record = _record(study, ledger, failures, started, "", choice, opening, stability, models, meter)
     return Outcome(record, results, models)
@@ -89,25 +97,48 @@ def _choose_and_open(
     meter: Meter,
 ) -> tuple[Chosen, Opening, list[dict[str, Any]], dict[int, list[Environment]]]:
     """The choice, what the opening found, result rows of the test environments, and rows drawn from these by seed."""
-    seeds = study.budget.seeds
+    among = (study.selector, study.budget.seeds, study.configurations, study.choose)
     if study.selector == "oracle":  # labelled as such wherever it is shown
-        trained = {(row["configuration"], row["seed"]) for row in rows}
-        complete = [
-            index for index in range(len(study.configurations)) if all((index, seed) in trained for seed in study.seeds)
-        ]
-        tested, opening, drawn = _ask(open_test, study, predictors, complete, before_selection=True, meter=meter)
-        scores = _frame([row for row in tested if row["part"] == "test"])
-        choice = select(scores, "oracle", seeds, study.configurations)
+        wanted = Wanted(dict.fromkeys(study.seeds, _complete(study, rows)), before_selection=True)
+        tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
+        choice = select(_frame([row for row in tested if row["part"] == "test"]), *among)
         write_down(choice)
     else:
-        choice = select(
-            _frame(rows, [find_selector(study.selector).metric]), study.selector, seeds, study.configurations
-        )
+        selector, complete = find_selector(study.selector), _complete(study, rows)
+        choice = select(_frame(_rows_for(study, selector, rows, complete), [selector.metric]), *among)
         write_down(choice)
-        tested, opening, drawn = _ask(
-            open_test, study, predictors, [choice.configuration], before_selection=False, meter=meter
-        )
+        wanted = _wanted(study, choice, complete)
+        tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
     return choice, opening, tested, drawn
+
+
+def _complete(study: Study, rows: list[dict[str, Any]]) -> list[int]:
+    """The configurations that finished on every seed."""
+    trained = {(row["configuration"], row["seed"]) for row in rows if row["part"] == "validation"}
+    numbers = range(len(study.configurations))
+    return [number for number in numbers if all((number, seed) in trained for seed in study.seeds)]
+
+
+def _rows_for(
+    study: Study, selector: Selector, rows: list[dict[str, Any]], complete: list[int]
+) -> list[dict[str, Any]]:
+    """What the selector goes by. Of a configuration that was to be trained without each environment, all or nothing."""
+    own = [row for row in rows if row["part"] == part_of(selector) and row["configuration"] in complete]
+    if not selector.leaves_out:
+        return own
+    counted = Counter((row["configuration"], row["seed"]) for row in own)
+    whole = {model for model, count in counted.items() if count == len(study.left_out)}
+    return [row for row in own if (row["configuration"], row["seed"]) in whole]
+
+
+def _wanted(study: Study, choice: Chosen, complete: list[int]) -> Wanted:
+    """The choice; and for diagnosis all others if that is asked for, or what is chosen without a seed, on this seed."""
+    chosen = {seed: [choice.of_seed(seed)] for seed in study.seeds}
+    if study.open_all:
+        others = {seed: [number for number in complete if number not in chosen[seed]] for seed in study.seeds}
+    else:
+        others = {seed: [number] for seed, number in choice.without_seed.items() if number not in chosen[seed]}
+    return Wanted(chosen, others, study.open_all)
 
 
 def _ask(step: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
@@ -121,7 +152,7 @@ def _ask(step: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
 
 
 def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[str, Any]], list[Failure]]:
-    """Validation rows, and the trainings that have none."""
+    """Validation rows, also of models trained without an environment, and the trainings that have none."""
     rows: list[dict[str, Any]] = []
     failures: list[Failure] = []
     for pack in study.packs:
@@ -131,6 +162,8 @@ def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[st
         rows += result.validation
         for position, reason in sorted(result.failures.items()):
             trial = pack.trials[position]
+            if pack.without is not None:
+                reason = f"without environment {study.data.train[trial.seed][pack.without].name!r}: {reason}"
             failures.append(Failure(trial.configuration, trial.seed, reason))
     return rows, failures
 
@@ -182,6 +215,8 @@ def _record(
         fixed=dict(study.fixed),
         budget=_granted(study.budget),
         selector=study.selector,
+        choose=study.choose,
+        choice_told=told_to(find_selector(study.selector)),
         information=tuple(study.information),
         status="FAILED" if reason else "FINISHED",
         reason=reason,

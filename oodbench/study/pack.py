@@ -19,6 +19,7 @@ class Pack:
     study_id: str
     index: int
     trials: tuple[Trial, ...]
+    without: int | None = None  # the place of a training environment that they do not have, and are scored on
 
     @property
     def seeds(self) -> list[int]:
@@ -64,11 +65,14 @@ def divide(
     trials: Sequence[Trial],
     alike: Callable[[Trial], Hashable],
     capacity: Callable[[Trial], int],
+    without: int | None = None,
+    first: int = 0,
 ) -> list[Pack]:
     """Packs of at most `capacity` trials that are `alike`: blocks of configurations x seeds.
 
     A block takes all configurations of few seeds rather than the reverse, since trials of one seed share its
-    rows. The division depends on the trials alone, never on the machine, so that results do not either.
+    rows. The division depends on the trials alone, never on the machine, so that results do not either. The packs are
+    numbered from `first` on.
     """
     groups: dict[Hashable, list[Trial]] = {}
     for trial in trials:
@@ -86,7 +90,7 @@ def divide(
                         key=lambda trial: (trial.seed, trial.configuration),
                     )
                 )
-                packs.append(Pack(study_id, len(packs), block))
+                packs.append(Pack(study_id, first + len(packs), block, without))
     return packs
 
 

@@ -21,8 +21,8 @@ from oodbench.settings.space import Fixed, parse_fixed
 from oodbench.study.data import SharedData
 from oodbench.study.estimators import PREFIX, check_spaces, estimator_method
 from oodbench.study.selectors import check_task, find_selector
-from oodbench.study.spec import Budget, StudyOptions
-from oodbench.study.study import ORACLE, Study, deviations, name_dataset
+from oodbench.study.spec import Budget, Selecting, StudyOptions
+from oodbench.study.study import Study, deviations, name_dataset, unusual_choice
 
 LEAST_STEPS = 16  # of a training that may be stopped at a sixteenth
 
@@ -46,7 +46,7 @@ class StudySpec:
     dataset: Dataset
     setup: Setup
     budget: Budget
-    selector: str
+    selecting: Selecting
     fixed: Mapping[str, Fixed]
     label: str
 
@@ -65,10 +65,8 @@ class _Asked:
 
 
 def resolve(request: Request) -> list[StudySpec]:
-    """The studies that are asked for: the search, its repeats, and with `price` the oracle's choice."""
+    """The studies that are asked for: the search, and its repeats."""
     options = request.options
-    ways = [(repeat, options.selector) for repeat in range(options.repeats)]
-    ways += [(0, "oracle")] if options.price else []
     methods = _resolve_methods(request.methods, options.space)
     datasets = _resolve_datasets(request.datasets)
     if not methods or not datasets:
@@ -79,18 +77,17 @@ def resolve(request: Request) -> list[StudySpec]:
         _check_fixed(name, methods)
     configured = {name: configure(cls, options.settings, f"dataset {name!r}") for name, cls in datasets.items()}
     return [
-        _resolve_study(request, asked, name, dataset, repeat, selector)
-        for repeat, selector in ways
+        _resolve_study(request, asked, name, dataset, repeat)
+        for repeat in range(options.repeats)
         for name, dataset in configured.items()
         for asked in methods
     ]
 
 
-def _resolve_study(
-    request: Request, asked: _Asked, dataset_name: str, dataset: Dataset, repeat: int, selector: str
-) -> StudySpec:
+def _resolve_study(request: Request, asked: _Asked, dataset_name: str, dataset: Dataset, repeat: int) -> StudySpec:
     options = request.options
-    check_task(find_selector(selector), selector, dataset.task)
+    selecting = options.part(Selecting)
+    check_task(find_selector(selecting.selector), selecting.selector, dataset.task)
     usual = _usual(dataset, asked)
     setup, by_hand = _setup(usual, options, dataset), _fixed(asked, options.fix)
     if options.scheduler != "none":
@@ -102,9 +99,9 @@ def _resolve_study(
         dataset=dataset,
         setup=setup,
         budget=budget,
-        selector=selector,
+        selecting=selecting,
         fixed=_parsed(asked, asked.preset.fix) | by_hand,
-        label=_label(asked, request.variant, selector, deviations(setup, usual, by_hand, budget, selector)),
+        label=_label(asked, request.variant, selecting, deviations(setup, usual, by_hand, budget, selecting)),
     )
 
 
@@ -123,10 +120,12 @@ def plan(specs: Sequence[StudySpec], device: str) -> list[Study]:
             dataset=spec.dataset,
             setup=replace(spec.setup, device=device if spec.asked.method.on_gpu else "cpu"),
             budget=spec.budget,
-            selector=spec.selector,
+            selector=spec.selecting.selector,
             data=data[key],
             fixed=spec.fixed,
             label=spec.label,
+            choose=spec.selecting.choose,
+            open_all=spec.selecting.opens_all,
         )
         study.check()
         studies.append(study)
@@ -151,11 +150,11 @@ def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
         ) from error
 
 
-def _label(asked: _Asked, variant: Sequence[str] | None, selector: str, differing: list[str]) -> str:
+def _label(asked: _Asked, variant: Sequence[str] | None, selecting: Selecting, differing: list[str]) -> str:
     """The row on a leaderboard: the method, and in what it differs from the dataset's or the preset's usual way."""
     name = asked.shown
     if variant is not None:
-        name, differing = asked.name, [*variant, *([ORACLE] if selector == "oracle" else [])]
+        name, differing = asked.name, [*variant, *unusual_choice(selecting.selector, selecting.choose)]
     return f"{name} ({', '.join(differing)})" if differing else name
 
 

@@ -25,8 +25,15 @@ def parse_record(content: bytes) -> StudyRecord:
     record = read_document(StudyRecord, content, SCHEMA)
     if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
         raise Damaged(f"its status {record.status} does not go with its choice")
-    if record.choice and record.choice.configuration not in range(len(record.configurations)):
-        raise Damaged(f"it has no configuration {record.choice.configuration}, which was chosen")
+    if record.choice:
+        choice = record.choice
+        named = {choice.configuration, *choice.by_seed.values(), *choice.without_seed.values()}
+        beyond = named - set(range(len(record.configurations)))
+        if beyond:
+            raise Damaged(f"it has no configuration {min(beyond)}, which was chosen")
+        seeds = seeds_of(record)
+        if choice.by_seed and not (len(choice.by_seed) == len(seeds) and all(seed in seeds for seed in choice.by_seed)):
+            raise Damaged("its choice is not one for every seed")
     if not SELECTOR.fullmatch(record.selector):
         raise Damaged(f"its selector {record.selector!r} is none")
     taken = sorted(TAKEN & set(record.metrics))
@@ -61,6 +68,10 @@ def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
     return results.assign(**dict.fromkeys(empty, math.nan))  # a column without values may be of any type
 
 
+def seeds_of(record: StudyRecord) -> range:
+    return range(record.budget.seed, record.budget.seed + record.budget.seeds)
+
+
 def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
     """In what the rows do not go with the study; empty where they do."""
     for name in ("part", "environment"):
@@ -76,13 +87,13 @@ def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
         return ""
     if results.empty:  # its columns may be of any type
         return NOT_EVERY_ROW
-    if not (results["chosen"] == (results["configuration"] == record.choice.configuration)).all():
-        return f"its chosen rows are not those of configuration {record.choice.configuration}"
+    if not (results["chosen"] == (results["configuration"] == results["seed"].map(record.choice.of_seed))).all():
+        return "its chosen rows are not those of the configuration that was chosen"
     test = results[results["chosen"] & (results["part"] == "test")]
-    first, seeds, environments = record.budget.seed, record.budget.seeds, test["environment"].nunique()
-    every_seed = set(test["seed"]) == set(range(first, first + seeds))
+    seeds, environments = seeds_of(record), test["environment"].nunique()
+    every_seed = set(test["seed"]) == set(seeds)
     once = not test.duplicated(["seed", "environment"]).any()
-    if not (environments and every_seed and once and len(test) == seeds * environments):
+    if not (environments and every_seed and once and len(test) == len(seeds) * environments):
         return NOT_EVERY_ROW
     scores = ["error"] if record.task == "regression" else ["error", "accuracy", "f1"]
     if not all(test[name].notna().all() and (test[name].abs() < math.inf).all() for name in scores):

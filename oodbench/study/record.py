@@ -17,7 +17,7 @@ from oodbench.settings.space import Fixed, Value
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 4
+SCHEMA = 5
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -40,6 +40,9 @@ CONSTANT = "constant"
 """The part of rows that say how a constant prediction, learned from the training rows, does in a test environment."""
 NO_CONFIGURATION = -1
 """Of those rows."""
+OPENED = "opened"
+"""The part of rows that say how a configuration that was not chosen does in a test environment. They are made after the
+choice is written down, for diagnosis: no choice and no rank reads them."""
 
 Status = Literal["FINISHED", "FAILED"]
 Kept = Literal["loadable", "arrays", "nothing"]
@@ -80,10 +83,20 @@ class Chosen:
     """The chosen configuration and what it was chosen from."""
 
     selector: str
-    configuration: int
+    configuration: int  # where each seed has its own, that of most seeds
     score: float
     scores: Mapping[int, float]  # configuration -> mean over seeds; only those that finished on every seed
     hparams: Mapping[str, Value] = field(default_factory=dict)
+    by_seed: Mapping[int, int] = field(default_factory=dict)  # seed -> configuration, where each seed has its own
+    without_seed: Mapping[int, int] = field(default_factory=dict)  # seed -> what the other seeds alone would choose
+
+    def of_seed(self, seed: int) -> int:
+        return self.by_seed.get(seed, self.configuration)
+
+    @property
+    def used(self) -> set[int]:
+        """The configurations that any seed has."""
+        return set(self.by_seed.values()) or {self.configuration}
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,8 @@ class Opening:
 
     opened_at: datetime
     configurations: tuple[int, ...]
+    afterwards: tuple[int, ...]  # configurations that were scored too, after the choice, for diagnosis: on some seeds
+    opened_all: bool  # on every seed, all that finished
     before_selection: bool  # true only for the oracle
     test_fingerprint: str
     rows: Mapping[str, int]  # by environment, of the first seed
@@ -180,6 +195,8 @@ class StudyRecord:
     fixed: Mapping[str, Fixed]  # hyper-parameters, by the user or a preset
     budget: Granted
     selector: str
+    choose: str  # for what a configuration is chosen: the study, or each seed
+    choice_told: str  # what the choice went by besides validation scores
     information: tuple[str, ...]  # what the method was told besides unlabelled training rows
     status: Status
     reason: str  # why there is no result; empty where there is one
@@ -205,12 +222,21 @@ class StudyRecord:
 
     @property
     def chosen(self) -> Mapping[str, Value]:
-        """The chosen hyper-parameters."""
-        return self.choice.hparams if self.choice else {}
+        """The chosen hyper-parameters; those in which seeds differ as a text."""
+        if not self.choice:
+            return {}
+        used = [self.configurations[number] for number in sorted(set(self.choice.by_seed.values()))]
+        values = {name: [own.get(name, "") for own in used] for name in self.choice.hparams}
+        differing = {name: " | ".join(map(_short, own)) for name, own in values.items() if len(set(own)) > 1}
+        return {**self.choice.hparams, **differing}
 
     @property
     def test_fingerprint(self) -> str:
         return self.opening.test_fingerprint if self.opening else ""
+
+
+def _short(value: Value) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,5 +33,8 @@ def command_for(study: Study) -> str:
     words = ["oodbench", "run", "--method", study.method_name, "--dataset"]
     words += [dataset.description or study.dataset_name, *training.as_words()]
     words += study.budget.as_words(always=("trials", "seeds", "seed"))
-    words += Selecting(selector=study.selector, repeats=study.budget.repeat + 1).as_words(always=("selector",))
+    selecting = Selecting(
+        selector=study.selector, repeats=study.budget.repeat + 1, choose=study.choose, open_all=study.open_all
+    )
+    words += selecting.as_words(always=("selector",))
     return shlex.join([*words, *Resources(device=study.setup.device).as_words(always=("device",))])

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodbench.engine.data import Environment
 from oodbench.engine.fitted import constant_model
 from oodbench.engine.scoring import score, score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
-from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
+from oodbench.plugin.selector import Target
+from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS, some_rows
 from oodbench.study.meter import Meter
-from oodbench.study.record import CONSTANT, NO_CONFIGURATION, Opening
+from oodbench.study.record import CONSTANT, NO_CONFIGURATION, OPENED, Opening
+from oodbench.study.selectors import find_selector
 
 if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
+    from oodbench.plugin.selector import Selector
     from oodbench.study.study import Study
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which configurations are scored on test, by seed."""
+
+    configurations: Mapping[int, Sequence[int]]
+    afterwards: Mapping[int, Sequence[int]] = field(default_factory=dict)  # others, for diagnosis
+    all: bool = False  # whether these are all that finished
+    before_selection: bool = False
+
+
 def open_test(
-    study: Study,
-    predictors: Mapping[tuple[int, int], Predictor],
-    configurations: Iterable[int],
-    before_selection: bool,
-    meter: Meter,
+    study: Study, predictors: Mapping[tuple[int, int], Predictor], wanted: Wanted, meter: Meter
 ) -> tuple[list[dict[str, Any]], Opening, dict[int, list[Environment]]]:
     """Result rows of the configurations on every test environment and on the training rows, per seed, and those of the
     constant on the test environments: what any model must beat. The rows of test environments have all metrics.
@@ -37,55 +48,105 @@ def open_test(
     Rows drawn from the opened environments come along, by seed, so that nothing after this need open them again.
     The test data of one seed is let go before that of the next is made.
     """
-    configurations = list(configurations)
     sizes: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
     drawn: dict[int, list[Environment]] = {}
     fingerprints: list[str] = []
+    labels = find_selector(study.selector).labels
     for seed in study.seeds:
-        test = list(study.dataset.test(seed))
-        fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
-        if fault:
-            raise StudyFailed(fault)
+        whole = _make_test(study, seed)
+        fingerprints.append(fingerprint(whole))
+        test = [_without_rows(environment, given_rows(environment, labels, seed)) for environment in whole]
         sizes = sizes or {environment.name: len(environment) for environment in test}
         most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
         drawn[seed] = [environment.draw(most) for environment in test]
-        fingerprints.append(fingerprint(test))
-        models = [predictors[configuration, seed] for configuration in configurations]
-        for part, environments in (("train", study.data.train[seed]), ("test", test)):
-            for environment in environments:
-                scored = _score_all(study, models, configurations, seed, part, environment)
-                if part == "test":
-                    measured = [meter.measure(model, environment) for model in models]
-                    scored = [row | values for row, values in zip(scored, measured, strict=True)]
-                rows += scored
+        models = {number: predictors[number, seed] for number in wanted.configurations[seed]}
+        for environment in study.data.train[seed]:
+            rows += _score_all(study, models, seed, "train", environment)
+        for environment in test:
+            rows += _score_all(study, models, seed, "test", environment, meter)
+        others = {number: predictors[number, seed] for number in wanted.afterwards.get(seed, ())}
+        own = Meter(meter.metrics, meter.classes)  # what is missing of others is not so of the chosen
+        for environment in test:
+            rows += _score_all(study, others, seed, OPENED, environment, own)
         rows += _score_constant(study, seed, test, meter)
     opening = Opening(
         opened_at=datetime.now(UTC).replace(microsecond=0),
-        configurations=tuple(configurations),
-        before_selection=before_selection,
+        configurations=_each_once(wanted.configurations),
+        afterwards=_each_once(wanted.afterwards),
+        opened_all=wanted.all,
+        before_selection=wanted.before_selection,
         test_fingerprint=hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16],
         rows=sizes,
     )
     return rows, opening, drawn
 
 
+def hand_out(study: Study, selector: Selector, seed: int) -> dict[str, Target]:
+    """What the selector may see of each test environment before the choice: some x, or a few labelled rows."""
+    dataset = study.dataset
+    validation = some_rows(study, Environment.pooled("validation", study.data.validation[seed]))
+    targets = {}
+    for environment in _make_test(study, seed):
+        x, y = environment.draw(MOST_ROWS).x, None
+        if selector.labels:
+            given = given_rows(environment, selector.labels, seed)
+            x, y = environment.x[given], environment.y[given]
+        targets[environment.name] = Target(x, y, validation, dataset.task, dataset.classes)
+    return targets
+
+
+def given_rows(environment: Environment, labels: int, seed: int) -> NDArray[np.int64]:
+    """The places of the rows that a selector is given with their labels, always the same; a score has the others."""
+    if labels and len(environment) <= labels:
+        raise StudyFailed(
+            f"the selector is given {labels} labelled rows of each test environment, and {environment.name!r} has "
+            f"{len(environment)}: none is left to be scored"
+        )
+    random = np.random.default_rng([seed, *environment.name.encode()])
+    return np.sort(random.choice(len(environment), labels, replace=False))
+
+
+def _without_rows(environment: Environment, places: NDArray[np.int64]) -> Environment:
+    if not len(places):
+        return environment
+    return Environment(environment.name, np.delete(environment.x, places, 0), np.delete(environment.y, places))
+
+
+def _make_test(study: Study, seed: int) -> list[Environment]:
+    test = list(study.dataset.test(seed))
+    fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
+    if fault:
+        raise StudyFailed(fault)
+    return test
+
+
+def _each_once(by_seed: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    return tuple(sorted({configuration for configurations in by_seed.values() for configuration in configurations}))
+
+
 def _score_all(
     study: Study,
-    models: Sequence[Predictor],
-    configurations: Sequence[int],
+    models: Mapping[int, Predictor],
     seed: int,
     part: str,
     environment: Environment,
+    meter: Meter | None = None,
 ) -> list[dict[str, Any]]:
+    """Of the models by configuration. One that cannot be scored fails the study, or where it is looked at for
+    diagnosis only, has no row."""
     rows = []
     dataset = study.dataset
-    scores = score_together(models, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
-    for configuration, scored in zip(configurations, scores, strict=True):
+    together = list(models.values())
+    scores = score_together(together, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
+    for (configuration, model), scored in zip(models.items(), scores, strict=True):
         if isinstance(scored, BaseException):
+            if part == OPENED:
+                continue
             raise scored
         where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
-        rows.append(where | {"rows": len(environment)} | scored)
+        measured = meter.measure(model, environment) if meter else {}
+        rows.append(where | {"rows": len(environment)} | scored | measured)
     return rows
 
 

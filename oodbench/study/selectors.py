@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 KAPPA = 1.0  # of a spread or a divergence that is added to a risk
 OF_CLASSES = ("classification",)
+MOST_LABELS = 100_000
 ALPHA = 0.5  # the share of the environments that CVaR looks at
 
 
@@ -77,6 +79,22 @@ class WorstClass(Mean):
 
 
 @dataclass(frozen=True)
+class Loeo(Mean):
+    """Mean error over the training environments, in each of the model that was trained without it."""
+
+    takes_metric: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class LoeoWorst(Worst):
+    """Largest error among the training environments, in each of the model that was trained without it."""
+
+    takes_metric: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
 class OneSe(Mean):
     """The first configuration, from the defaults on, within a standard error (over seeds) of the best mean error."""
 
@@ -99,12 +117,20 @@ class Stability(Selector):
 
 @cache  # a look at what is installed takes a hundredth of a second, and every study asks several times
 def find_selector(text: str) -> Selector:
-    """Of NAME, or NAME:METRIC. UserError where there is no such selector or metric."""
+    """Of NAME, NAME:METRIC, or NAME:LABELS. UserError where there is no such selector or metric."""
     name, _, metric = text.partition(":")
     cls = find("selector", name)
+    plain: Selector = cls()
     if ":" not in text:
-        plain: Selector = cls()
         return plain
+    if plain.labels:
+        if not (metric.isdecimal() and 0 < int(metric) <= MOST_LABELS):
+            raise UserError(
+                f"--selector {text}: {metric!r} is no number of labelled rows from 1 to {MOST_LABELS}.\n"
+                f"Write for example {name}:{plain.labels}."
+            )
+        given: Selector = cls(labels=int(metric))
+        return given
     if not cls.takes_metric:
         raise UserError(f"selector {name!r} takes no metric.\nWrite {name!r} alone.")
     if metric not in SCORES and metric not in names("metric"):
@@ -119,7 +145,9 @@ def check_selector(text: str) -> str:
 
 
 def check_task(selector: Selector, text: str, task: Task) -> None:
-    """Whether its metric is one of the task."""
+    """Whether it, and its metric, are for the task."""
+    if task not in selector.tasks:
+        raise UserError(f"--selector {text} does not do {task}.\nChoose another selector.")
     metric = selector.metric
     tasks = find("metric", metric).tasks if metric not in SCORES else (task,) if metric == "error" else OF_CLASSES
     if task not in tasks:
@@ -135,11 +163,19 @@ def describe_selector(text: str) -> str:
     """In words."""
     selector = find_selector(text)
     own = (type(selector).__doc__ or "").partition("\n")[0].rstrip(".")
-    return f"{own[:1].lower()}{own[1:]}" + ("" if ":" not in text else f", with {selector.metric} as the error")
+    by = f", with {selector.metric} as the error" if ":" in text and not selector.labels else ""
+    return f"{own[:1].lower()}{own[1:]}{by}"
 
 
-def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequence[Mapping[str, Value]]) -> Chosen:
-    """What the selector chooses among the configurations that finished on every seed.
+def select(
+    scores: pd.DataFrame,
+    selector: str,
+    seeds: int,
+    configurations: Sequence[Mapping[str, Value]],
+    choose: str = "study",
+) -> Chosen:
+    """What the selector chooses among the configurations that finished on every seed: one for the study, or one for
+    each seed. Of a study also what the others would choose without a seed, which says how much the choice is luck.
 
     `scores` has a row per configuration, seed and environment: of the validation part, or for the oracle of test.
     """
@@ -151,10 +187,25 @@ def select(scores: pd.DataFrame, selector: str, seeds: int, configurations: Sequ
         raise StudyFailed(f"no configuration finished on all {seeds} seeds")
     table = dict(zip(complete.index.astype(int).tolist(), complete.astype(float).tolist(), strict=True))
     chooser = find_selector(selector)
-    chosen = chooser.choose(_by_seed(scores, chooser).unstack("seed").loc[complete.index])
-    if chosen not in table:
-        raise StudyFailed(f"selector {selector!r} chose {chosen!r}, which is no configuration that finished")
-    return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]))
+    models = _by_seed(scores, chooser).unstack("seed").loc[complete.index]  # [configuration, seed]
+
+    known_seeds: list[int] = models.columns.astype(int).tolist()
+
+    def ask(known: pd.DataFrame) -> int:
+        chosen = chooser.choose(known)
+        if chosen not in table:
+            raise StudyFailed(f"selector {selector!r} chose {chosen!r}, which is no configuration that finished")
+        return chosen
+
+    if choose == "seed":
+        by_seed = {seed: ask(models[[seed]]) for seed in known_seeds}
+        counted = Counter(by_seed.values())
+        usual = min(counted, key=lambda number: (-counted[number], number))
+        score = float(np.mean([models.loc[number, seed] for seed, number in by_seed.items()]))
+        return Chosen(selector, usual, score, table, dict(configurations[usual]), by_seed)
+    chosen = ask(models)
+    without = {seed: ask(models.drop(columns=seed)) for seed in known_seeds} if seeds > 1 else {}
+    return Chosen(selector, chosen, table[chosen], table, dict(configurations[chosen]), without_seed=without)
 
 
 def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:
@@ -164,9 +215,10 @@ def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:
 
 
 def _by_seed(scores: pd.DataFrame, selector: Selector) -> pd.Series[float]:
-    """Of the models that have a value in every environment."""
+    """Of the models that have a value in every environment of their seed."""
     models = [scores["configuration"], scores["seed"]]
-    scores = scores[scores[selector.metric].notna().groupby(models).transform("all")]
+    values = scores[selector.metric].notna().groupby(models).transform("sum")
+    scores = scores[values == scores.groupby("seed")["environment"].transform("nunique")]
     values = scores[selector.metric]
     better = SCORES.get(selector.metric) or find("metric", selector.metric).better
     return selector.by_seed(scores.assign(risk=1 - values if better == "higher" else values))

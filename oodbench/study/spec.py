@@ -15,6 +15,7 @@ from typing import Any
 
 from oodbench.engine.models import Model
 from oodbench.errors import UserError
+from oodbench.plugin.selector import told_to
 from oodbench.settings.option import (
     Options,
     above_zero,
@@ -31,6 +32,7 @@ from oodbench.study.selectors import check_selector, find_selector, needs_models
 DEVICES = ("auto", "cpu", "cuda")
 SEARCHES = ("random", "optuna")
 SCHEDULERS = ("none", "asha")
+CHOOSE = ("study", "seed")
 MOST_REPEATS = 100
 GPU_SHARE = 0.25  # of a GPU for one pack, unless said otherwise
 
@@ -115,14 +117,27 @@ class Selecting(Options):
     repeats: int = option(
         1, "Whole searches to do, on the same data: the board shows their spread.", check=at_least(1, MOST_REPEATS)
     )
-    price: bool = option(False, "Search again with the oracle's choice: what choosing on validation data costs.")
+    choose: str = option(
+        "study", "What gets a configuration of its own: the study, or each seed.", check=one_of("way to choose", CHOOSE)
+    )
+    open_all: bool = option(
+        False, "After the choice, score all configurations on test, for diagnosis; nothing is chosen or ranked by it."
+    )
+    price: bool = option(
+        False, "Show what every selector would have chosen, and what it loses against the oracle; opens all."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.price and self.selector == "oracle":
+        if self.opens_all and self.selector == "oracle":
             raise UserError(
-                "--price compares a choice on validation data with the oracle.\nLeave out --selector oracle."
+                f"--{'price' if self.price else 'open-all'} compares a choice on validation data with the oracle.\n"
+                "Leave out --selector oracle."
             )
+
+    @property
+    def opens_all(self) -> bool:
+        return self.open_all or self.price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +151,12 @@ class StudyOptions(Selecting, Budget, Training):
                 "--selector oracle does not go with --search or --scheduler: validation scores lead them.\n"
                 "Use --selector mean or worst."
             )
-        if not self.drawn_up_front and needs_models(find_selector(self.selector)):
+        selector = find_selector(self.selector)
+        if not self.drawn_up_front and (needs_models(selector) or told_to(selector)):
+            why = "needs further trainings" if selector.leaves_out else "looks at all trained models after the search"
             raise UserError(
-                f"--selector {self.selector} looks at all trained models after the search, and does not go with "
-                "--search, --scheduler or --budget.\nUse --selector mean or worst."
+                f"--selector {self.selector} {why}, and does not go with --search, --scheduler or --budget.\n"
+                "Use --selector mean or worst."
             )
 
 

@@ -13,6 +13,7 @@ from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import Method
+from oodbench.plugin.selector import told_to
 from oodbench.settings.fields import as_dict, changed
 from oodbench.settings.space import (
     Fixed,
@@ -27,10 +28,11 @@ from oodbench.study.data import SearchData, SharedData
 from oodbench.study.pack import Pack, divide
 from oodbench.study.selectors import find_selector
 from oodbench.study.sources import source_digest
-from oodbench.study.spec import Budget
+from oodbench.study.spec import Budget, Selecting
 from oodbench.version import __version__
 
 ORACLE = "oracle: chosen on test data"
+LEAST_ENVIRONMENTS = 3  # of training, to leave one out: a method that needs environments needs two
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,8 @@ class Study:
     fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
     label: str = ""  # the row on a leaderboard
     tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
+    choose: str = "study"  # what gets a configuration of its own: the study, or each seed
+    open_all: bool = False  # whether all configurations are scored on test after the choice
 
     def check(self) -> None:
         """Whether the method can work here at all."""
@@ -60,6 +64,7 @@ class Study:
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
                 f"training environment.\nChoose a dataset with several, or a method that needs none."
             )
+        self._check_left_out()
         if "invariant" in self.needs and self.dataset.invariant is None:
             raise MissingInformation(
                 f"method {self.method_name!r} needs the invariant columns, and {self.dataset_name!r} does not know "
@@ -75,6 +80,16 @@ class Study:
             raise BrokenPlugin(
                 f"method {self.method_name!r} cannot be set up on {self.dataset_name!r}: {one_line(error)}."
             ) from error
+
+    def _check_left_out(self) -> None:
+        counts = {len(environments) for environments in self.data.train.values()}
+        if self.left_out and (min(counts) < LEAST_ENVIRONMENTS or len(counts) > 1):
+            has = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}, depending on the seed"
+            raise MissingInformation(
+                f"--selector {self.selector} trains without each training environment in turn, and "
+                f"{self.dataset_name!r} has {has}.\n"
+                f"It needs at least {LEAST_ENVIRONMENTS} on every seed: choose another dataset, or another selector."
+            )
 
     @cached_property
     def told(self) -> dict[str, Value]:
@@ -131,8 +146,13 @@ class Study:
         return enumerate_configurations(self.space, self.decided, self.budget.trials)
 
     @property
+    def left_out(self) -> list[int]:
+        """The training environments that each configuration is trained without, too."""
+        return list(range(self.data.environments)) if find_selector(self.selector).leaves_out else []
+
+    @property
     def trainings(self) -> int:
-        return len(self.configurations) * self.budget.seeds
+        return len(self.configurations) * self.budget.seeds * (1 + len(self.left_out))
 
     @cached_property
     def packs(self) -> list[Pack]:
@@ -145,15 +165,20 @@ class Study:
             for index, hparams in enumerate(self.configurations)
         ]
 
-        def alike(trial: Trial) -> tuple[Any, ...]:
-            return (self.search_data(trial.seed).train.x.shape, *(trial.hparams[name] for name in shared))
+        packs: list[Pack] = []
+        for without in (None, *self.left_out):
 
-        def capacity(trial: Trial) -> int:
-            train = self.search_data(trial.seed).train
-            outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
-            return self.method.pack_capacity(len(train), outputs, self.setup)
+            def alike(trial: Trial, without: int | None = without) -> tuple[Any, ...]:
+                shape = self.search_data(trial.seed, without).train.x.shape
+                return (shape, *(trial.hparams[name] for name in shared))
 
-        return divide(self.study_id, trials, alike, capacity)
+            def capacity(trial: Trial, without: int | None = without) -> int:
+                train = self.search_data(trial.seed, without).train
+                outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
+                return self.method.pack_capacity(len(train), outputs, self.setup)
+
+            packs += divide(self.study_id, trials, alike, capacity, without, len(packs))
+        return packs
 
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""
@@ -162,8 +187,8 @@ class Study:
             self.study_id, index, tuple(Trial(index, hparams, seed, entropy) for seed, entropy in entropies.items())
         )
 
-    def search_data(self, seed: int) -> SearchData:
-        return self.data.for_search(seed, "environments" in self.needs, "invariant" in self.needs)
+    def search_data(self, seed: int, without: int | None = None) -> SearchData:
+        return self.data.for_search(seed, "environments" in self.needs, "invariant" in self.needs, without)
 
     @property
     def dataset_id(self) -> str:
@@ -177,6 +202,8 @@ class Study:
         parts = [self.search_id, self.selector]
         if not type(selector).__module__.startswith("oodbench."):  # the version stands for the built-in ones
             parts.append(source_digest(type(selector)))
+        parts += [f"choose={self.choose}"] if self.choose != "study" else []
+        parts += ["open_all"] if self.open_all else []
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
     @property
@@ -205,6 +232,7 @@ class Study:
             dict(self.fixed),
             self.told,
             {name: f"{dimension}, {dimension.default}" for name, dimension in self.method.search_space().items()},
+            *(["without each environment in turn"] if self.left_out else []),
         ]
         return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
 
@@ -214,7 +242,9 @@ def name_dataset(dataset_name: str, dataset: Dataset) -> str:
     return " ".join([name, *_assignments(changed(dataset))])
 
 
-def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: Budget, selector: str) -> list[str]:
+def deviations(
+    setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: Budget, selecting: Selecting
+) -> list[str]:
     """In what a study differs from the usual way, in few words."""
     parts = [f"{name}={fixed_text(value)}" for name, value in fixed.items()]
     if setup.model != usual.model:
@@ -222,10 +252,14 @@ def deviations(setup: Setup, usual: Setup, fixed: Mapping[str, Fixed], budget: B
     for name, value in as_dict(setup.recipe).items():
         if value != getattr(usual.recipe, name):
             parts.append(f"{name}={value}")
-    parts += budget.deviations
-    if selector == "oracle":
-        parts.append(ORACLE)
-    return parts
+    return parts + budget.deviations + unusual_choice(selecting.selector, selecting.choose)
+
+
+def unusual_choice(selector: str, choose: str) -> list[str]:
+    """What every label says of a choice that is not ranked with others."""
+    told = told_to(find_selector(selector))
+    parts = [ORACLE] if selector == "oracle" else [f"{selector}: {told}"] if told else []
+    return parts + ([f"choose={choose}"] if choose != "study" else [])
 
 
 def _assignments(values: Mapping[str, str]) -> list[str]:

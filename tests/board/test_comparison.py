@@ -156,10 +156,10 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
     done = cli(*run, "--address", ray_address, "--repeats", "2", "--price")
     assert done.code == 0, done.err
     assert "2 searches on the same data" in done.err
-    for text in ("over searches", "price of selection", "oracle: chosen on test data", "tier", "95 % interval"):
+    for text in ("over searches", "price of selection", "seed left out", "selectors", "tier", "95 % interval"):
         assert text in done.out, text
     board = ["leaderboard", "selection_bias", *settings]
-    assert cli(*board).out == done.out  # the record has all of it
+    assert cli(*board, "--price").out == done.out  # the record has all of it
     against = cli(*board, "--against", "erm")
     assert against.code == 0, against.err
     assert "against erm" in against.out
@@ -167,15 +167,18 @@ def test_repeats_price_and_comparison_of_a_real_run(cli: Cli, ray_address: str, 
     (refused, remedy) = cli(*board, "--against", "emr").err.strip().splitlines()
     assert "there is no method on this board 'emr'. Did you mean 'erm'?" in refused
     assert "Known: erm" in remedy
-    told = cli(*board, "--cells", "all.csv", "--json").json()
+    told = cli(*board, "--price", "--cells", "all.csv", "--json").json()
     rows = {row["method"]: row for row in told["rows"]}
-    assert sorted(rows) == ["erm", "erm (oracle: chosen on test data)", "fdro", "fdro (oracle: chosen on test data)"]
+    assert sorted(rows) == ["erm", "fdro"]
     fdro = rows["fdro"]["metrics"]["mean_error"]
     assert rows["fdro"]["searches"] == 2
     assert fdro["search_spread"] > 0
     assert fdro["price_of_selection"] >= -1e-9
-    oracle = rows["fdro (oracle: chosen on test data)"]["metrics"]["mean_error"]
-    assert fdro["price_of_selection"] == pytest.approx(fdro["value"] - oracle["value"])
+    picks = rows["fdro"]["selectors"]
+    assert {"cvar", "mean", "mean_sd", "one_se", "oracle", "worst"} <= picks.keys()
+    assert fdro["price_of_selection"] == pytest.approx(fdro["value"] - picks["oracle"]["metrics"]["mean_error"])
+    assert picks["worst"]["metrics"]["mean_error"] == fdro["value"]
+    assert fdro["seed_left_out"] > 0
     assert len(rows["fdro"]["results"]) == 6 * 6
     (tmp_path / "board.json").write_text(json.dumps(told))
     same = cli("compare", "all.csv", "board.json", "--json")

@@ -222,19 +222,11 @@ def test_over_environments_only_means_have_tiers() -> None:
     assert "over environments" in render(board, "md")
 
 
-def test_an_oracle_is_shown_but_not_compared_and_prices_the_choice() -> None:
-    chosen = changed(record("a", list(2 + NOISE)), search_id="s")
-    oracle = changed(record(f"a ({ORACLE})", list(1.5 + NOISE)), search_id="s", selector="oracle")
-    other = record("b", list(3 + NOISE))
-    board = compile_leaderboard("data", [chosen, oracle, other])
+def test_an_oracle_is_shown_but_not_compared() -> None:
+    oracle = changed(record(f"a ({ORACLE})", list(1.5 + NOISE)), selector="oracle")
+    board = compile_leaderboard("data", [record("a", list(2 + NOISE)), oracle, record("b", list(3 + NOISE))])
     cells = {row.label: row.cells["mean_error"] for row in board.rows}
     assert [cells["a"].tier, cells["b"].tier, cells[f"a ({ORACLE})"].tier] == [1, 2, None]
-    assert cells["a"].price == pytest.approx(0.5)
-    assert cells["b"].price is None
-    assert cells[f"a ({ORACLE})"].price is None
-    for format in ("md", "latex"):
-        assert "against the oracle, which selects on test data" in render(board, format)
-    assert "+0.500" in render(board, "md")
 
 
 def test_repeats_of_a_search_are_a_second_error_bar_and_change_nothing_else() -> None:

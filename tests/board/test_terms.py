@@ -48,7 +48,7 @@ def record(label: str, error: float, **more: Any) -> ConcludedStudy:
 )
 def test_unequal_studies_are_refused_and_only_shown_mixed(other: dict[str, Any], expected: str) -> None:
     records = [record("a", 2.0), record("b", 1.0, **other), record("c", 3.0)]
-    with pytest.raises(UnequalTerms, match="differ in budget or data") as refused:
+    with pytest.raises(UnequalTerms, match="differ in budget, data or choice") as refused:
         compile_leaderboard("data", records)
     first, second = str(refused.value).splitlines()
     assert first.endswith(expected)

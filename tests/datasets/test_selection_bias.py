@@ -99,7 +99,17 @@ def test_the_main_texts_noise_does_not_reproduce() -> None:
     assert np.mean([np.mean((one.y - one.x @ coefficients) ** 2) for one in test]) < 2
 
 
-@pytest.mark.parametrize("bad", [{"r1": 1.0}, {"r2": 0.5}, {"test_r": (-1.9, -1.9)}, {"majority": 1}])
+def test_further_groups_come_after_the_two_of_the_paper() -> None:
+    plain, more = SelectionBias().train(0), SelectionBias(more_r=(1.5, -1.3)).train(0)
+    assert [environment.name for environment in more] == ["r=1.9", "r=-1.1", "r=1.5", "r=-1.3"]
+    assert [len(environment) for environment in more] == [2000, 200, 200, 200]
+    for ours, theirs in zip(plain, more, strict=False):
+        assert np.array_equal(ours.x, theirs.x)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"r1": 1.0}, {"r2": 0.5}, {"test_r": (-1.9, -1.9)}, {"majority": 1}, {"more_r": (1.9,)}, {"more_r": (0.2,)}]
+)
 def test_impossible_settings(bad: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="r1|test_r|majority"):
+    with pytest.raises(ValueError, match="r1|test_r|majority|more_r"):
         SelectionBias(**bad)

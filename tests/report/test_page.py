@@ -248,6 +248,7 @@ REQUESTS = {
     "fixed": Request(["fdro"], ["selection_bias"], StudyOptions(fix={"alpha0": "0.1,0.25"}, recipe={"steps": 30})),
     "model": Request(["fdro"], ["selection_bias"], StudyOptions(model="mlp", model_settings={"width": "8,4"})),
     "oracle": Request(["erm"], ["spurious_correlation"], StudyOptions(settings={"d": 10}, selector="oracle")),
+    "choice": Request(["erm"], ["selection_bias"], StudyOptions(choose="seed", price=True)),
     "adaptive": Request(["fdro"], ["selection_bias"], StudyOptions(search="optuna", scheduler="asha", budget="90s")),
     "repeat": Request(["irm"], ["spurious_correlation"], StudyOptions(repeats=3)),
 }

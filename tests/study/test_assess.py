@@ -9,7 +9,7 @@ import numpy as np
 
 from oodbench import Environment
 from oodbench.study.assess import MOST_LOOKS, MOST_ROWS, NOT_LOOKED, assess
-from oodbench.study.record import Assessment
+from oodbench.study.record import Assessment, Chosen
 
 
 class FirstColumn:
@@ -32,7 +32,7 @@ def look(seeds: int, tests: int, validation: list[Environment]) -> tuple[Assessm
     study: Any = SimpleNamespace(dataset=dataset, data=training)
     test = [environment(f"t{number}") for number in range(tests)]
     models = dict.fromkeys(range(seeds), FirstColumn())
-    stability, _ = assess(study, models, 0, dict.fromkeys(range(seeds), test))
+    stability, _ = assess(study, models, Chosen("worst", 0, 1.0, {}), dict.fromkeys(range(seeds), test))
     return stability.assessments
 
 

@@ -64,6 +64,8 @@ def records(draw: st.DrawFn) -> StudyRecord:
         schema=SCHEMA,
         study_id=draw(st.from_regex(r"[0-9a-f-]{1,16}", fullmatch=True)),
         selector=draw(st.sampled_from(["worst", "mean:auc", "oracle", "own"])),
+        choose=draw(st.sampled_from(["study", "seed"])),
+        choice_told=draw(TEXTS),
         ranked=draw(st.booleans()),
         settings=draw(SETTINGS),
         task=draw(st.sampled_from(["regression", "classification"])),
@@ -76,9 +78,26 @@ def records(draw: st.DrawFn) -> StudyRecord:
         ledger=draw(st.builds(Ledger, *[COUNTS] * 7, NUMBERS, TEXTS)),
         configurations=configurations,
         failures=tuple(draw(st.lists(st.builds(Failure, COUNTS, COUNTS, TEXTS), max_size=2))),
-        choice=Chosen(draw(TEXTS), chosen, draw(NUMBERS), scores, configurations[chosen]) if finished else None,
+        choice=Chosen(
+            draw(TEXTS),
+            chosen,
+            draw(NUMBERS),
+            scores,
+            configurations[chosen],
+            without_seed=draw(st.dictionaries(COUNTS, st.just(chosen), max_size=3)),
+        )
+        if finished
+        else None,
         data=draw(st.builds(DataUsed, TEXTS, TEXTS, COUNTS, st.none() | st.lists(TEXTS).map(tuple), SIZES, SIZES)),
-        opening=Opening(draw(TIMES), tuple(draw(st.lists(COUNTS))), draw(st.booleans()), draw(TEXTS), draw(SIZES))
+        opening=Opening(
+            draw(TIMES),
+            tuple(draw(st.lists(COUNTS))),
+            tuple(draw(st.lists(COUNTS))),
+            draw(st.booleans()),
+            draw(st.booleans()),
+            draw(TEXTS),
+            draw(SIZES),
+        )
         if finished
         else None,
         metrics=tuple(draw(st.lists(st.sampled_from(["auc", "mae", "own"]), max_size=2))),
@@ -185,8 +204,8 @@ def test_result_rows_come_back(results: pd.DataFrame, tmp_path: Path) -> None:
         (frame().assign(environment=3), "its column 'environment' is of type int64"),
         (frame().assign(environment=pd.Series(["a", None])), "its column 'environment' has values that are no texts"),
         (frame().assign(configuration=7), "it has rows of configuration 7, which the study does not have"),
-        (frame().assign(configuration=0), "its chosen rows are not those of configuration"),
-        (frame().assign(chosen=False), "its chosen rows are not those of configuration"),
+        (frame().assign(configuration=0), "its chosen rows are not those of the configuration"),
+        (frame().assign(chosen=False), "its chosen rows are not those of the configuration"),
         (frame().iloc[:0], "it does not have one row per seed and test environment"),
     ],
 )
@@ -206,7 +225,7 @@ def rows() -> pd.DataFrame:
     ("results", "expected"),
     [
         (rows().assign(configuration=[0, 0, 0, 5]), "rows of configuration 5, which the study does not have"),
-        (rows().assign(chosen=False), "its chosen rows are not those of configuration 0"),
+        (rows().assign(chosen=False), "its chosen rows are not those of the configuration"),
         (rows().iloc[:0], "it does not have one row per seed and test environment"),
         (rows().iloc[1:], "it does not have one row per seed and test environment"),
         (rows().assign(seed=[0, 0, 7, 7]), "it does not have one row per seed and test environment"),

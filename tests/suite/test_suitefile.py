@@ -176,7 +176,7 @@ def test_what_the_user_says_goes_before_the_suite(suite_file: Path) -> None:
     for part in parts(suite_file, "short", **asked):
         budget = part.spec.budget
         assert (part.method, budget.trials, budget.seeds, budget.seed) == ("irm", 7, 3, 5)
-        assert part.spec.selector == "mean"
+        assert part.spec.selecting.selector == "mean"
     assert {part.board.name for part in parts(suite_file, datasets=("selection_bias",))} == {"regression"}
     with pytest.raises(UserError, match="has these methods on these datasets"):
         parts(suite_file, methods=("erm",), datasets=("spurious_correlation",))

@@ -1,0 +1,95 @@
+"""Selectors that see rows of the test environments before the choice: a class of boards of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench.engine.data import Environment, Task
+from oodbench.engine.probabilities import probabilities_of
+from oodbench.engine.scoring import score
+from oodbench.kit.linear import fit_logistic
+from oodbench.plugin.selector import Target
+from oodbench.study.selectors import Mean
+
+if TYPE_CHECKING:
+    from oodbench.engine.predictor import Predictor
+
+PENALTY = 1e-3  # on the coefficients that tell test rows from validation rows: without it, rows apart have no fit
+
+
+@dataclass(frozen=True)
+class Importance(Mean):
+    """Mean over test environments of the validation error, with rows weighted as frequent as they are there."""
+
+    takes_metric: ClassVar[bool] = False
+    sees_unlabelled: ClassVar[bool] = True
+
+    def estimator(self, target: Target) -> Callable[[Predictor], float]:
+        rows = target.validation
+        weights = density_ratio(rows.x, target.x)
+
+        def estimate(model: Predictor) -> float:
+            predicted = np.asarray(model.predict(rows.x.copy()))
+            losses = np.square(predicted - rows.y) if target.task == "regression" else predicted != rows.y
+            return float(weights @ losses)
+
+        return estimate
+
+
+@dataclass(frozen=True)
+class Atc(Mean):
+    """Mean over test environments of the share of rows below a bound on confidence that fits the validation errors."""
+
+    takes_metric: ClassVar[bool] = False
+    sees_unlabelled: ClassVar[bool] = True
+    tasks: ClassVar[tuple[Task, ...]] = ("classification",)
+
+    def estimator(self, target: Target) -> Callable[[Predictor], float]:
+        rows = target.validation
+
+        def estimate(model: Predictor) -> float:
+            known, unknown = (confidence(model, x, target.classes) for x in (rows.x, target.x))
+            wrong = int(np.count_nonzero(np.asarray(model.predict(rows.x.copy())) != rows.y))
+            threshold = np.sort(known)[wrong] if wrong < len(known) else np.inf
+            return float(np.mean(unknown < threshold))
+
+        return estimate
+
+
+@dataclass(frozen=True)
+class FewShot(Mean):
+    """Mean error over test environments, on a few labelled rows of each, which are then in no test score."""
+
+    labels: int = 10
+    takes_metric: ClassVar[bool] = False
+
+    def estimator(self, target: Target) -> Callable[[Predictor], float]:
+        assert target.y is not None
+        rows = Environment("target", target.x, target.y)
+        return lambda model: score(model, rows, target.task, target.classes)["error"]
+
+
+def density_ratio(x: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of the rows x, with the sum 1: how much more frequent such rows are among the target's, as a logistic
+    regression tells them apart. pi / (1 - pi) of its probability is that ratio, up to a factor that is the same for
+    all rows."""
+    both = np.vstack([x, target])
+    is_target = np.repeat([0, 1], [len(x), len(target)])
+    coefficients = fit_logistic(both, is_target, 2, PENALTY)
+    logits = np.column_stack([x, np.ones(len(x))]) @ (coefficients[1] - coefficients[0])
+    raised = np.exp(logits - logits.max())
+    weights: NDArray[np.float64] = raised / raised.sum()
+    return weights
+
+
+def confidence(model: Any, x: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
+    """Minus the entropy of what the model says of each row."""
+    probabilities = probabilities_of(model, x.copy(), classes)
+    logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
+    total: NDArray[np.float64] = (probabilities * logs).sum(1)
+    return total

@@ -1,0 +1,41 @@
+"""Studies from the plan to the record in this process, without a search on Ray."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from oodbench.search.worker import run_pack
+from oodbench.study.outcome import Outcome, conclude
+from oodbench.study.plan import Request, plan, resolve
+from oodbench.study.record import Chosen, ConcludedStudy
+from oodbench.study.spec import StudyOptions
+from oodbench.study.study import Study
+
+
+def planned(method: Any, dataset: Any, **options: Any) -> Study:
+    (study,) = plan(resolve(Request([method], [dataset], StudyOptions(**options))), "cpu")
+    return study
+
+
+def concluded(study: Study, written: list[Chosen] | None = None) -> ConcludedStudy:
+    """`written` gets the choice, when it is written down."""
+    outcome = outcome_of(study, [] if written is None else written)
+    assert not outcome.record.reason, outcome.record.reason
+    return ConcludedStudy(outcome.record, outcome.results)
+
+
+def outcome_of(study: Study, written: list[Chosen]) -> Outcome:
+    results = {
+        pack.index: run_pack(
+            study.method, pack, {seed: study.search_data(seed, pack.without) for seed in pack.seeds}, study.setup
+        )
+        for pack in study.packs
+    }
+    predictors = {
+        (trial.configuration, trial.seed): predictor
+        for pack in study.packs
+        if pack.without is None
+        for trial, predictor in zip(pack.trials, results[pack.index].predictors, strict=True)
+    }
+    return conclude(study, results, predictors, written.append, time.time())
