@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_MEASURED = "the study was made without this metric; run it again with --fresh"
+NOT_LOOKED = "the study was run with --no-stability; run it again with --fresh"
 NOT_RUN, UNREADABLE = "not run", "unreadable"  # why nothing is known of a row
 NOTHING_COMPARED = Tiers()
 
@@ -264,7 +265,8 @@ def _missing(study: ConcludedStudy, metrics: Sequence[str]) -> dict[str, str]:
     shown = {board_metric(name).column for name in metrics if board_metric(name).aggregate} - SCORES.keys()
     reasons = {name: record.missing.get(name) for name in shown & record.missing.keys()}
     unknown = shown - set(record.metrics) - record.missing.keys()
-    return {name: reasons.get(name) or NOT_MEASURED for name in sorted(reasons.keys() | unknown)}
+    missing = {name: reasons.get(name) or NOT_MEASURED for name in sorted(reasons.keys() | unknown)}
+    return missing | ({"stability": NOT_LOOKED} if record.stability is None and set(metrics) & set(STABILITY) else {})
 
 
 def _cell(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.settings.fields import as_dict
-from oodbench.study.assess import assess, join
+from oodbench.study.assess import assess, join, score_pooled
 from oodbench.study.closer import look_closer
 from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
@@ -57,9 +57,11 @@ def conclude(
     predictors: Mapping[tuple[int, int], Predictor],
     write_down: Callable[[Chosen], object],
     started: float,
+    look: bool = True,
+    say: Callable[[str], object] = lambda text: None,
 ) -> Outcome:
-    """Select on validation scores, write the selection down, open the test environments, and look how stable the
-    chosen models are."""
+    """Select on validation scores, write the selection down, open the test environments, and `look` how stable the
+    chosen models are, which may take long: `say` is told."""
     rows, failures = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
@@ -69,7 +71,8 @@ def conclude(
             rows = _ask(look_closer, study, selector, rows, predictors)
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.configuration, seed] for seed in study.seeds}
-        stability, pooled = _ask(assess, study, models, choice.configuration, drawn)
+        pooled = _ask(score_pooled, study, models, choice.configuration)
+        stability = _ask(assess, study, models, drawn, say) if look else None
     except (StudyFailed, TrainingFailed) as error:
         reason = str(error) or type(error).__name__
         reason += f"; first failure: {failures[0].reason}" if failures else ""

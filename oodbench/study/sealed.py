@@ -12,10 +12,11 @@ import numpy as np
 
 from oodbench.engine.data import Environment
 from oodbench.engine.fitted import constant_model
+from oodbench.engine.said import answer_together
 from oodbench.engine.scoring import score, score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
-from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS
+from oodbench.study.looks import draw_test
 from oodbench.study.meter import Meter
 from oodbench.study.record import CONSTANT, NO_CONFIGURATION, Opening
 
@@ -48,15 +49,14 @@ def open_test(
         if fault:
             raise StudyFailed(fault)
         sizes = sizes or {environment.name: len(environment) for environment in test}
-        most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
-        drawn[seed] = [environment.draw(most) for environment in test]
+        drawn[seed] = draw_test(study.dataset, test)
         fingerprints.append(fingerprint(test))
         models = [predictors[configuration, seed] for configuration in configurations]
         for part, environments in (("train", study.data.train[seed]), ("test", test)):
-            for environment in environments:
-                scored = _score_all(study, models, configurations, seed, part, environment)
+            for environment, answering in answer_together(models, environments):
+                scored = _score_all(study, answering, configurations, seed, part, environment)
                 if part == "test":
-                    measured = [meter.measure(model, environment) for model in models]
+                    measured = [meter.measure(model, environment) for model in answering]
                     scored = [row | values for row, values in zip(scored, measured, strict=True)]
                 rows += scored
         rows += _score_constant(study, seed, test, meter)
@@ -98,7 +98,7 @@ def _score_constant(study: Study, seed: int, test: Sequence[Environment], meter:
     return [
         {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
         | {"rows": len(environment)}
-        | score(constant, environment, dataset.task, dataset.classes)
-        | own.measure(constant, environment)
-        for environment in test
+        | score(answering, environment, dataset.task, dataset.classes)
+        | own.measure(answering, environment)
+        for environment, (answering,) in answer_together([constant], test)
     ]

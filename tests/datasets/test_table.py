@@ -339,6 +339,16 @@ def test_mistakes_end_the_command(cli: Cli, csv: Path, settings: dict[str, str],
     assert [path.name for path in csv.parent.iterdir()] == ["people.csv"]
 
 
+def test_a_method_that_needs_environments_says_how_to_name_several(cli: Cli, csv: Path) -> None:
+    settings = {"path": "people.csv", "target": "income", "environment": "state", "train": "MA"}
+    done = cli("run", "-m", "irm", "-d", "table", *set_options(**settings))
+    assert done.code == 2
+    assert done.err.splitlines()[-2:] == [
+        "error: method 'irm' needs environment labels, and 'table' has only one training environment.",
+        "Name several, --set train=MA,OTHER, or a method that needs none.",
+    ]
+
+
 def test_without_settings_it_can_be_shown(cli: Cli) -> None:
     shown = cli("show", "table", "--json").json()
     assert shown["task"] == "depends on its settings"
