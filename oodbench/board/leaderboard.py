@@ -62,6 +62,7 @@ class Leaderboard:
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
     weights: Weights = "equal"  # of the test environments in means
     constant: Row | None = None  # the line of the constant, where no study has it: what any method must beat
+    scaled: bool = False  # whether errors are those of a standardised target
 
     def __repr__(self) -> str:
         return f"<Leaderboard of {self.dataset_id}: {', '.join(row.label for row in self.rows)}>"
@@ -94,6 +95,7 @@ class Leaderboard:
             "environments_weighted": self.weights,
             "against": self.against or None,
             "too_few_to_tell": self.tiers.too_few,
+            "errors_scaled": self.scaled,
             "notices": list(self.notices),
             "rows": [row.as_dict() for row in self.rows],
             "constant": self.constant.as_dict() if self.constant else None,
@@ -108,6 +110,7 @@ class Leaderboard:
                 {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
                 | ({"against": row.cells[self.metrics[0]].side} if self.against else {})
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
+                | {"validation_error": row.validation.value, "validation_error_spread": row.validation.spread}
                 | row.terms()
                 | (row.costs() if ledger else {})
                 for row in self.lines
@@ -210,6 +213,7 @@ def compile_leaderboard(
             searches=1 + len(repeats[label]),
             results=_test_scores(results.get(label)),
             missing=_missing(study, metrics) if label in results else {},
+            validation=_validation_error(results.get(label)),
         )
         for label, study in by_label.items()
     ]
@@ -232,6 +236,7 @@ def compile_leaderboard(
         tuple(studies),
         weights,
         None if constant is None else _constant_line(constant, task, metrics, weights),
+        any(study.record.data.scaled for study in studies),
     )
 
 
@@ -292,6 +297,16 @@ def _cell(
         search_spread=statistics.stdev(means) if repeats else None,
         price=None if oracle is None else sign * (means[0] - float(oracle[metric].mean())),
     )
+
+
+def _validation_error(results: pd.DataFrame | None) -> Cell:
+    if results is None:
+        return Cell(None, None)
+    rows = results[results["chosen"] & (results["part"] == "validation")]
+    per_seed = rows.groupby("seed")["error"].mean()
+    if per_seed.empty:
+        return Cell(None, None)
+    return Cell(float(per_seed.mean()), float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None)
 
 
 def _test_scores(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:

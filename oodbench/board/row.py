@@ -82,6 +82,7 @@ class Row:
     searches: int = 1  # how often the whole search was done; the values are the first one's
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
     missing: Mapping[str, str] = field(default_factory=dict)  # by metric of an environment, why cells have no value
+    validation: Cell = Cell(None, None)  # the mean error of the chosen configuration over validation environments
 
     def terms(self) -> dict[str, Any]:
         """What the figures rest on."""
@@ -98,6 +99,7 @@ class Row:
         return {
             "method": self.label,
             "metrics": {name: cell.as_dict() for name, cell in self.cells.items()},
+            "validation_error": {"value": self.validation.value, "spread": self.validation.spread},
             **self.terms(),
             "ledger": self.costs(),
             "run_id": self.run_id,

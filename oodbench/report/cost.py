@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from oodbench.board.leaderboard import is_oracle
-from oodbench.report.columns import title_of
+from oodbench.report.columns import SCALED, title_of
 from oodbench.report.drawing import PAGE, Look, explain, new_figure
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def draw_search(studies: Sequence[ConcludedStudy], looks: Mapping[str, Look]) ->
         )
         axes.hlines(best[-1], trials[-1], last, color=look.color, linewidth=1, linestyle=":")
     axes.set_xlabel("trials")
-    axes.set_ylabel("best validation score so far")
+    scaled = any(record.data.scaled for record in drawn)
+    axes.set_ylabel("best validation score so far" + SCALED * scaled)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside lower left", ncols=1 if max(map(len, scores)) > 24 else 3)
     return figure
@@ -59,6 +60,7 @@ def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
     rows = [row for row in board.rows if row.cells[metric].value is not None and seconds.get(row.label, 0.0) > 0]
     if not rows:
         return None
+    title = title_of(metric, board.scaled)
     figure = new_figure(PAGE, 3.2 + 0.17 * len(rows))
     axes = figure.add_subplot()
     for row in rows:
@@ -69,12 +71,12 @@ def draw_time(board: Leaderboard, looks: Mapping[str, Look]) -> Figure | None:
         point = axes.scatter(
             [took], [cell.value], s=60, color=look.color, marker=look.marker, label=row.label, zorder=3
         )
-        explain(point, [f"{row.label}: {title_of(metric)} {cell.value:.3f} ({low:.3f} to {high:.3f}), {took:,.1f} s"])
+        explain(point, [f"{row.label}: {title} {cell.value:.3f} ({low:.3f} to {high:.3f}), {took:,.1f} s"])
     if max(seconds[row.label] for row in rows) > WIDE * min(seconds[row.label] for row in rows):
         axes.set_xscale("log", subs=(2, 5))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("seconds of training in the whole search, summed over workers")
-    axes.set_ylabel(title_of(metric))
+    axes.set_ylabel(title)
     figure.legend(loc="outside lower left", ncols=1 if max(len(row.label) for row in rows) > 24 else 3)
     return figure

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from oodbench.engine.data import Task
     from oodbench.study.record import ConcludedStudy
 
-ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
+ERROR, SQUARED, SCALED_SQUARED = "test error", "test error (MSE)", "test error (MSE, scaled)"
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time
 MOST_PANELS = 2  # beside each other
 
@@ -36,6 +36,11 @@ class EnvironmentScores:
     trained: tuple[str, ...]  # environments that were trained on
     seeds: str
     without: tuple[str, ...]  # methods that have no result
+    scaled: bool = False  # whether errors are those of a standardised target
+
+    @property
+    def error_title(self) -> str:
+        return ERROR if self.task == "classification" else SCALED_SQUARED if self.scaled else SQUARED
 
     @property
     def methods(self) -> list[str]:
@@ -103,6 +108,7 @@ def gather(dataset_id: str, studies: Sequence[ConcludedStudy]) -> EnvironmentSco
         tuple(trained),
         " to ".join(str(count) for count in dict.fromkeys((seeds[0], seeds[-1]))),
         tuple(study.label for study in studies if study.results is None),
+        any(study.record.data.scaled for study in studies),
     )
 
 
@@ -161,7 +167,7 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(ROW_TITLES[column])
+    axes.set_xlabel("test accuracy" if column == "accuracy" else scores.error_title)
     _title(figure, scores, "box: quartiles and median; large marker: average")
     return figure
 
@@ -186,8 +192,7 @@ def draw_states(scores: EnvironmentScores) -> Figure:
                 f"{name}\nmean {errors.mean():.3f}, worst {errors.idxmax()} {errors.max():.3f}", fontsize=8.5
             )
             _draw_tiles(axes, methods[number], errors, scores.trained, color)
-    name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
-    figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
+    figure.colorbar(color, ax=panels, label=scores.error_title, shrink=0.8, aspect=30, pad=0.02)
     _title(figure, scores, "darker: lower error; dashed: trained on; empty: no data")
     return figure
 

@@ -48,6 +48,7 @@ class Chapter:
     title: str
     leaderboards: Sequence[Leaderboard]
     curve: BoardResult | None = None
+    files: tuple[str, ...] = ()  # with what was tried and chosen, as the page links them
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class ChapterShown:
     title: str
     sections: list[Section]
     drawings: list[Drawing] = field(default_factory=list)
+    files: tuple[str, ...] = ()
 
 
 def write_chapters(
@@ -122,7 +124,7 @@ def _show(chapters: Sequence[Chapter]) -> list[ChapterShown]:
             curves = []
             if chapter.curve is not None:
                 curves.append(_drawing(f"curve-{place}", "curve", draw_curve(chapter.curve), chapter.title))
-            shown.append(ChapterShown(chapter.title, sections, curves))
+            shown.append(ChapterShown(chapter.title, sections, curves, chapter.files))
     return shown
 
 

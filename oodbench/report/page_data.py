@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from oodbench.board.metrics import cells_of
 from oodbench.report.columns import AGAINST, has_interval
 from oodbench.report.drawing import Look, looks_of
-from oodbench.report.tables import legend, texts_of, titles_of
+from oodbench.report.tables import legend, remarks, texts_of, titles_of
 from oodbench.report.text import ABSENT
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Sheet:
     words: tuple[str, ...]
     lines: list[Line]
     legend: str
+    remarks: list[str]
     interval_column: int | None
     heat: HeatMap | None
     chosen: Plain
@@ -109,6 +110,7 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
         (*WORDS, *(title for title in titles if title.startswith(AGAINST))),
         lines,
         legend(board),
+        remarks(board),
         titles.index("95 % interval") if has_interval(board) else None,
         _heat_map(studies),
         _chosen(records),

@@ -223,6 +223,8 @@ def _data_used(study: Study) -> DataUsed:
         columns=study.dataset.columns,
         training_rows={environment.name: len(environment) for environment in data.train[first]},
         validation_rows={environment.name: len(environment) for environment in data.validation[first]},
+        scaled=bool(study.dataset.target_is_scaled),
+        left_out=dict(study.dataset.rows_left_out),
     )
 
 

@@ -17,7 +17,7 @@ from oodbench.settings.space import Fixed, Value
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 4
+SCHEMA = 5
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -130,6 +130,8 @@ class DataUsed:
     columns: tuple[str, ...] | None
     training_rows: Mapping[str, int]
     validation_rows: Mapping[str, int]
+    scaled: bool = False  # whether the targets of a regression are standardised, so that errors are not in their units
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows of the data that are not used, by the reason
 
 
 @dataclass(frozen=True)
