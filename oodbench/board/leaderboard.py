@@ -294,6 +294,7 @@ def _cell(
         side=standing.side,
         missing=standing.missing,
         intervals=standing.intervals,
+        worse_than=standing.worse_than,
         search_spread=statistics.stdev(means) if repeats else None,
         price=None if oracle is None else sign * (means[0] - float(oracle[metric].mean())),
     )

@@ -34,6 +34,7 @@ class Cell:
     missing: int = 0  # how many more seeds or environments a test needs
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
     search_spread: float | None = None  # sample std over repeats of the whole search
+    worse_than: tuple[str, ...] = ()  # labels of methods that it is significantly worse than, all pairs one family
     price: float | None = None  # what the choice on validation data loses against the oracle's
 
     @property
@@ -50,6 +51,7 @@ class Cell:
             "mark": self.mark,
             "tier": self.tier,
             "against": self.side,
+            "worse_than": list(self.worse_than),
             "more_needed": self.missing,
             "intervals": {name: list(interval) for name, interval in self.intervals.items()},
             "search_spread": self.search_spread,

@@ -89,6 +89,7 @@ class Tiers:
     of: tuple[int, ...] | None = None
     best: tuple[bool, ...] = ()  # whether each may be the best
     units: int = 0
+    worse: tuple[tuple[bool, ...], ...] = ()  # where the first is significantly worse than the second
     missing: int = 0  # how many more it takes before anything is tested
 
     @property
@@ -107,10 +108,11 @@ def find_tiers(values: Numbers) -> Tiers:
         return Tiers()
     units, missing = count_units(values)
     if missing:
-        return Tiers(None, (), units, missing)
-    tiers = _peel(worse_pairs(values))
+        return Tiers(None, (), units, missing=missing)
+    worse = worse_pairs(values)
+    tiers = _peel(worse)
     best = [tier == 1 and bool(may) for tier, may in zip(tiers, may_be_best(values), strict=True)]
-    return Tiers(tiers, tuple(best), units)
+    return Tiers(tiers, tuple(best), units, tuple(map(tuple, worse.tolist())))
 
 
 def count_units(values: Numbers) -> tuple[int, int]:

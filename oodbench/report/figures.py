@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ERROR, SQUARED, SCALED_SQUARED = "test error", "test error (MSE)", "test error (MSE, scaled)"
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time
 MOST_PANELS = 2  # beside each other
+FEW_METHODS = 15  # more are drawn closer together
+MOST_POINTS = 500  # environments that are drawn as points of a method
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,7 @@ def draw_accuracy_f1(scores: EnvironmentScores) -> Figure:
     figure = new_figure(PAGE, 4.9 + 0.25 * -(-len(scores.methods) // beside))
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
-        cells = scores.of(method)
+        cells = _some(scores.of(method))
         points = axes.scatter(
             cells["f1"], cells["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
         )
@@ -142,7 +144,7 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
     """Accuracy, or error for a regression, over the test environments: a box, every environment, and the average."""
     column, best_first = ("accuracy", -1) if scores.task == "classification" else ("error", 1)
     order = sorted(scores.methods, key=lambda method: best_first * scores.of(method)[column].mean(), reverse=True)
-    figure = new_figure(PAGE, 1.5 + 0.62 * len(order))
+    figure = new_figure(PAGE, 1.5 + (0.62 if len(order) <= FEW_METHODS else 0.36) * len(order))
     axes = figure.add_subplot()
     names = []
     for row, method in enumerate(order):
@@ -154,9 +156,10 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
             boxprops={"facecolor": "none", "edgecolor": look.color, "linewidth": 1.2},
             medianprops=line, whiskerprops=line, capprops=line, manage_ticks=False,
         )  # fmt: skip
-        jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
-        points = axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
-        told = zip(cells["environment"], values, strict=True)
+        drawn = _some(cells)
+        jitter = row + 0.44 * ((np.arange(len(drawn)) * GOLDEN) % 1 - 0.5)
+        points = axes.scatter(drawn[column], jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
+        told = zip(drawn["environment"], drawn[column], strict=True)
         explain(points, [f"{method} on {name}: {column} {value:.3f}" for name, value in told])
         average = axes.scatter(
             values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3
@@ -170,6 +173,13 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
     axes.set_xlabel("test accuracy" if column == "accuracy" else scores.error_title)
     _title(figure, scores, "box: quartiles and median; large marker: average")
     return figure
+
+
+def _some(cells: pd.DataFrame) -> pd.DataFrame:
+    """So many environments that they can be drawn, spread evenly over all."""
+    if len(cells) <= MOST_POINTS:
+        return cells
+    return cells.iloc[[place * len(cells) // MOST_POINTS for place in range(MOST_POINTS)]]
 
 
 def draw_states(scores: EnvironmentScores) -> Figure:
@@ -229,6 +239,8 @@ def _title(figure: Figure, scores: EnvironmentScores, about: str) -> None:
     environments = scores.frame["environment"].nunique()
     lines = textwrap.wrap(scores.dataset_id, per_line)
     notes = f"{environments} test environment{'s' * (environments > 1)}, means over {scores.seeds} seeds; {about}"
+    if environments > MOST_POINTS:
+        notes += f"; points: {MOST_POINTS} of the environments"
     if scores.without:
         notes += f"; without a result: {', '.join(scores.without)}"
     figure.suptitle("\n".join([*lines, *textwrap.wrap(notes, per_line)]), x=0.01, ha="left", fontsize=8.5)

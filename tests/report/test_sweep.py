@@ -10,7 +10,7 @@ import pytest
 import oodbench
 from oodbench.board.cells import read_cells
 from oodbench.board.leaderboard import compile_leaderboard
-from oodbench.report.cost import draw_search, draw_time
+from oodbench.report.cost import draw_cost, draw_search
 from oodbench.report.drawing import style
 from oodbench.report.figures import draw_distribution, gather
 from oodbench.report.folder import write_boards
@@ -85,7 +85,7 @@ def test_errors_of_a_scaled_target_are_labelled_in_tables_and_on_axes() -> None:
         assert f"| validation error{label} |" in head
         assert f"Mean error{label} " in render(board, "latex")
         with style():
-            drawn = draw_time(board, looks_on(board)), draw_search([one], looks_on(board))
+            drawn = draw_cost(board, looks_on(board), "seconds"), draw_search([one], looks_on(board))
             shown = draw_distribution(gather("data", [one]))
         for figure in drawn:
             assert figure is not None
