@@ -256,6 +256,7 @@ BAD = [
     ({"path": "twice.csv"}, "has two columns 'age'"),
     ({"path": "dates.parquet"}, "column 'born' holds timestamp"),
     ({"path": "infinite.parquet"}, "column 'weight' has 1 infinite values"),
+    ({"path": "large.csv"}, "column 'weight' has 1e+300, too large a number to compute with"),
     ({"path": "constant.csv"}, "no column varies in the training environments"),
     ({"path": "one.csv"}, "column 'state' has fewer than two environments"),
     ({"target": "incom"}, "there is no column 'incom'. Did you mean 'income'?\npeople.csv has: state, age"),
@@ -303,6 +304,9 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     infinite = frame.copy()
     infinite.loc[70, "weight"] = np.inf
     infinite.to_parquet(folder / "infinite.parquet")
+    large = frame.copy()
+    large.loc[170, "weight"] = 1e300  # a test row
+    large.to_csv(folder / "large.csv", index=False)
     frame[["state", "income"]].assign(age=3).to_csv(folder / "constant.csv", index=False)
     frame[frame["state"] == "MA"].to_csv(folder / "one.csv", index=False)
     make_frame(150).to_csv(folder / "many.csv", index=False)

@@ -137,3 +137,13 @@ def test_models_say_of_many_small_environments_at_once_what_they_say_of_each(cla
             np.testing.assert_allclose(said.predict_proba(small[0].x), model.predict_proba(environment.x), rtol=1e-5)
     few = answer_together([model], small[:MANY])
     assert all(answering == [model] for _, answering in few)
+
+
+@pytest.mark.parametrize("of_target", [False, True])
+def test_a_row_that_nothing_can_be_computed_with_is_no_fault_of_the_training(of_target: bool) -> None:
+    (model,) = fitted(Linear(), Recipe(), 1, 1)
+    x, y = np.ones((5, 3)), np.ones(5)
+    (y if of_target else x[:, 1])[2] = 1e300
+    for predictor in (model, Says(np.full(5, np.inf))):
+        with pytest.raises(TrainingFailed, match=r"row 3 of environment 'late' has 1e\+300, too large to compute with"):
+            score(predictor, Environment("late", x, y), "regression", 2)
