@@ -129,11 +129,11 @@ def recorded_studies(dataset: str, options: BoardOptions) -> tuple[str, list[Con
 def write_page(boards: Leaderboard | Sequence[Leaderboard], folder: str | Path) -> Path:
     """One page, index.html, with the leaderboards and all that the record has on them; it needs no network, no server.
 
+    Beside it are the files that it links: what was tried and what was chosen, as CSV.
+
     Examples:
         >>> oodbench.write_page(oodbench.leaderboard("selection_bias"), "page")
     """
-    from oodbench.report.page import Chapter, write_chapters
+    from oodbench.report.folder import write_board_page
 
-    boards = [boards] if isinstance(boards, Leaderboard) else list(boards)
-    title = boards[0].dataset_id if len(boards) == 1 else f"{len(boards)} dataset settings"
-    return write_chapters(folder, title, [Chapter("", boards)])
+    return write_board_page([boards] if isinstance(boards, Leaderboard) else list(boards), folder)[-1]

@@ -87,6 +87,12 @@ class Result:
             written += write_figures(dataset_id, records, own, format)
         return written
 
+    def write(self, folder: str | Path, mixed: bool = False) -> list[Path]:
+        """The leaderboards of the run as files: tables, scores, what was tried and chosen, and a page."""
+        from oodbench.report.folder import write_boards
+
+        return write_boards(self.leaderboards(mixed), folder)
+
     def write_page(self, folder: str | Path) -> Path:
         """One page, index.html, with the leaderboards of the run; it needs no network and no server."""
         return write_page(self.leaderboards(), folder)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOT_MEASURED = "the study was made without this metric; run it again with --fresh"
+NOT_LOOKED = "the study was run with --no-stability; run it again with --fresh"
 NOT_RUN, UNREADABLE = "not run", "unreadable"  # why nothing is known of a row
 MORE_THAN_VALIDATION = "Not comparable with a choice on validation scores alone: {told}."
 NOTHING_COMPARED = Tiers()
@@ -64,6 +65,7 @@ class Leaderboard:
     studies: tuple[ConcludedStudy, ...] = field(default=(), repr=False, compare=False)  # that it is made of
     weights: Weights = "equal"  # of the test environments in means
     constant: Row | None = None  # the line of the constant, where no study has it: what any method must beat
+    scaled: bool = False  # whether errors are those of a standardised target
 
     def __repr__(self) -> str:
         return f"<Leaderboard of {self.dataset_id}: {', '.join(row.label for row in self.rows)}>"
@@ -96,6 +98,7 @@ class Leaderboard:
             "environments_weighted": self.weights,
             "against": self.against or None,
             "too_few_to_tell": self.tiers.too_few,
+            "errors_scaled": self.scaled,
             "notices": list(self.notices),
             "rows": [row.as_dict() for row in self.rows],
             "constant": self.constant.as_dict() if self.constant else None,
@@ -110,6 +113,7 @@ class Leaderboard:
                 {"method": row.label, "tier": row.cells[self.metrics[0]].tier}
                 | ({"against": row.cells[self.metrics[0]].side} if self.against else {})
                 | {key: value for name, cell in row.cells.items() for key, value in self._columns(name, cell).items()}
+                | {"validation_error": row.validation.value, "validation_error_spread": row.validation.spread}
                 | row.terms()
                 | (row.costs() if ledger else {})
                 for row in self.lines
@@ -219,6 +223,7 @@ def compile_leaderboard(
             results=_test_scores(results.get(label)),
             missing=_missing(study, metrics) if label in results else {},
             picks=picks.get(label, {}),
+            validation=_validation_error(results.get(label)),
         )
         for label, study in by_label.items()
     ]
@@ -243,6 +248,7 @@ def compile_leaderboard(
         tuple(studies),
         weights,
         None if constant is None else _constant_line(constant, task, metrics, weights),
+        any(study.record.data.scaled for study in studies),
     )
 
 
@@ -276,7 +282,8 @@ def _missing(study: ConcludedStudy, metrics: Sequence[str]) -> dict[str, str]:
     shown = {board_metric(name).column for name in metrics if board_metric(name).aggregate} - SCORES.keys()
     reasons = {name: record.missing.get(name) for name in shown & record.missing.keys()}
     unknown = shown - set(record.metrics) - record.missing.keys()
-    return {name: reasons.get(name) or NOT_MEASURED for name in sorted(reasons.keys() | unknown)}
+    missing = {name: reasons.get(name) or NOT_MEASURED for name in sorted(reasons.keys() | unknown)}
+    return missing | ({"stability": NOT_LOOKED} if record.stability is None and set(metrics) & set(STABILITY) else {})
 
 
 def _cell(
@@ -300,10 +307,21 @@ def _cell(
         side=standing.side,
         missing=standing.missing,
         intervals=standing.intervals,
+        worse_than=standing.worse_than,
         search_spread=statistics.stdev(means) if repeats else None,
         price=sign * (means[0] - oracle.values[metric]) if oracle and metric in oracle.values else None,
         without_seed=float(without[metric].mean()) if without is not None and without[metric].notna().all() else None,
     )
+
+
+def _validation_error(results: pd.DataFrame | None) -> Cell:
+    if results is None:
+        return Cell(None, None)
+    rows = results[results["chosen"] & (results["part"] == "validation")]
+    per_seed = rows.groupby("seed")["error"].mean()
+    if per_seed.empty:
+        return Cell(None, None)
+    return Cell(float(per_seed.mean()), float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None)
 
 
 def _test_scores(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:

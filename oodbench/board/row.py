@@ -35,6 +35,7 @@ class Cell:
     missing: int = 0  # how many more seeds or environments a test needs
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
     search_spread: float | None = None  # sample std over repeats of the whole search
+    worse_than: tuple[str, ...] = ()  # labels of methods that it is significantly worse than, all pairs one family
     price: float | None = None  # what the choice on validation data loses against the oracle's
     without_seed: float | None = None  # the mean, where each seed has the configuration that the others choose
 
@@ -52,6 +53,7 @@ class Cell:
             "mark": self.mark,
             "tier": self.tier,
             "against": self.side,
+            "worse_than": list(self.worse_than),
             "more_needed": self.missing,
             "intervals": {name: list(interval) for name, interval in self.intervals.items()},
             "search_spread": self.search_spread,
@@ -86,6 +88,7 @@ class Row:
     results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
     missing: Mapping[str, str] = field(default_factory=dict)  # by metric of an environment, why cells have no value
     picks: Mapping[str, Pick] = field(default_factory=dict)  # by selector, what it would have chosen
+    validation: Cell = Cell(None, None)  # the mean error of the chosen configuration over validation environments
 
     def terms(self) -> dict[str, Any]:
         """What the figures rest on."""
@@ -102,6 +105,7 @@ class Row:
         return {
             "method": self.label,
             "metrics": {name: cell.as_dict() for name, cell in self.cells.items()},
+            "validation_error": {"value": self.validation.value, "spread": self.validation.spread},
             **self.terms(),
             "ledger": self.costs(),
             "run_id": self.run_id,

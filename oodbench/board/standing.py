@@ -41,6 +41,7 @@ class Standing:
     side: Side | None = None  # against the method that the board is against
     missing: int = 0  # units, before anything is tested
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by what is drawn anew: seeds, environments, both
+    worse_than: tuple[str, ...] = ()  # labels of methods that it is significantly worse than, all pairs one family
 
 
 def units_of(results: pd.DataFrame, per_seed: pd.DataFrame, metric: str, over: Over) -> pd.Series[float]:
@@ -81,6 +82,10 @@ def compare_methods(
         tiers, sides = _compare_with(values, ranked, against)
     else:
         tiers = find_tiers(values)
+    worse = {
+        label: tuple(other for other, is_worse in zip(ranked, flags, strict=True) if is_worse)
+        for label, flags in zip(ranked, tiers.worse, strict=False)
+    }
     place, best = dict(zip(ranked, tiers.of or (), strict=False)), dict(zip(ranked, tiers.best, strict=False))
     return {
         label: Standing(
@@ -90,6 +95,7 @@ def compare_methods(
             sides.get(label),
             tiers.missing if label in ranked and label != against else 0,
             intervals_of(results[label], per_seed[label], metric, weights),
+            worse.get(label, ()),
         )
         for label in results
     }, tiers
@@ -101,7 +107,7 @@ def _compare_with(values: Numbers, labels: Sequence[str], against: str) -> tuple
         return Tiers(), {}
     units, missing = count_units(values)
     if missing:
-        return Tiers(None, (), units, missing), {}
+        return Tiers(None, (), units, missing=missing), {}
     sides = zip(labels, sides_of(values, labels.index(against)).tolist(), strict=True)
     return Tiers(None, (), units), {label: SIDES[side] for label, side in sides if label != against}
 

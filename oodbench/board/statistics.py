@@ -28,6 +28,7 @@ from oodbench.board.moderated import FEWEST_UNITS, Numbers, mean_gaps, pair_p, s
 LEVEL = 0.05
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
+MANY = 1_000  # units: resampled means are as good as normal, and are not drawn
 Over = Literal["seeds", "environments"]
 OVER: tuple[Over, ...] = ("seeds", "environments")
 Flags = NDArray[np.bool_]
@@ -88,6 +89,7 @@ class Tiers:
     of: tuple[int, ...] | None = None
     best: tuple[bool, ...] = ()  # whether each may be the best
     units: int = 0
+    worse: tuple[tuple[bool, ...], ...] = ()  # where the first is significantly worse than the second
     missing: int = 0  # how many more it takes before anything is tested
 
     @property
@@ -106,10 +108,11 @@ def find_tiers(values: Numbers) -> Tiers:
         return Tiers()
     units, missing = count_units(values)
     if missing:
-        return Tiers(None, (), units, missing)
-    tiers = _peel(worse_pairs(values))
+        return Tiers(None, (), units, missing=missing)
+    worse = worse_pairs(values)
+    tiers = _peel(worse)
     best = [tier == 1 and bool(may) for tier, may in zip(tiers, may_be_best(values), strict=True)]
-    return Tiers(tiers, tuple(best), units)
+    return Tiers(tiers, tuple(best), units, tuple(map(tuple, worse.tolist())))
 
 
 def count_units(values: Numbers) -> tuple[int, int]:
@@ -138,10 +141,13 @@ Interval = tuple[float, float]
 
 def mean_interval(units: Numbers) -> Interval | None:
     """The 95 % interval of the mean, by a bootstrap of the units (seeds, or environments); None with fewer than 5."""
-    from scipy.stats import bootstrap
+    from scipy.stats import bootstrap, norm
 
     if len(units) < FEWEST_UNITS or not np.isfinite(units).all():
         return None
+    if len(units) > MANY:
+        half = float(norm.ppf((1 + _expanded(len(units))) / 2) * units.std() / math.sqrt(len(units)))
+        return float(units.mean()) - half, float(units.mean()) + half
     resampled = bootstrap(
         (np.sort(units),), np.mean, n_resamples=RESAMPLES, method="percentile",
         confidence_level=_expanded(len(units)), rng=np.random.default_rng(0),
@@ -160,8 +166,13 @@ def crossed_interval(table: Numbers) -> Interval | None:
         return None
     rng = np.random.default_rng(0)
     of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds  # [resample, seed]
-    of_environments = rng.multinomial(environments, np.full(environments, 1 / environments), RESAMPLES) / environments
-    means = ((of_seeds @ table) * of_environments).sum(-1)
+    if environments > MANY:
+        spread = np.einsum("rs,st,rt->r", of_seeds, np.cov(table, ddof=0), of_seeds)  # over environments, given seeds
+        means = of_seeds @ table.mean(-1) + np.sqrt(spread / environments) * rng.standard_normal(RESAMPLES)
+    else:
+        even = np.full(environments, 1 / environments)
+        of_environments = rng.multinomial(environments, even, RESAMPLES) / environments
+        means = ((of_seeds @ table) * of_environments).sum(-1)
     tail = (1 - _expanded(min(seeds, environments))) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)

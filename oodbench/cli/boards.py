@@ -81,7 +81,6 @@ def leaderboard(
         return
     for_suites = {name for name in given if name not in BoardOptions.__dataclass_fields__}
     refuse(spelled(SuiteBoardOptions, for_suites), "is for suites", "Name one with --suite.")
-    refuse({"--output": folder if format != "html" else None}, "is for suites", "Name one with --suite.")
     if dataset is None:
         raise UserError("name a dataset, or a suite with --suite.\n`oodbench list` shows what there is.")
     from oodbench.api.boards import leaderboard as compile_board
@@ -118,10 +117,16 @@ def _show(board: Leaderboard, format: str, folder: Path | None, ledger: bool) ->
 
     if format == "html" and folder is not None:
         _say_written(write_page(board, folder))
-    elif format == "table":
+        return
+    if format == "table":
         print_board(board, ledger)
     else:
         print(printable(render(board, format, ledger)))
+    if folder is not None:
+        from oodbench.report.folder import write_boards
+
+        text = f"wrote {len(write_boards([board], folder))} files into {folder}"
+        errors().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _say_written(path: Path) -> None:

@@ -54,8 +54,10 @@ def run(
         refuse({"--figures": figures}, "does not go with --suite", "A suite says this itself: figures = true.")
         result = _run_suite(suite, given, folder, as_json)
     else:
-        refuse({"--mode": given.get("mode"), "--output": folder}, "is for suites", "Name one with --suite.")
+        refuse({"--mode": given.get("mode")}, "is for suites", "Name one with --suite.")
         result = _run_by_hand(given, as_json)
+        if folder is not None:
+            _say(f"wrote {len(result.write(folder, given.get('mixed', False)))} files into {folder}")
         if figures is not None:
             _say(f"wrote {len(result.write_figures(figures))} figures into {figures}")
     _say_where(result, RunOptions(**_of(RunOptions, given)).folder, as_json)

@@ -42,7 +42,8 @@ SuiteOption = Annotated[
     str | None, typer.Option("--suite", help="A suite, by name or by the path of its file; `oodbench list` lists them.")
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="A folder for the boards of the suite, as files, or for the page.")
+    Path | None,
+    typer.Option("--output", "-o", help="A folder for the boards as files, with all that was tried, and a page."),
 ]
 FigureFormatOption = Annotated[str, typer.Option("--format", help="svg, png or pdf.")]
 

@@ -24,10 +24,17 @@ class Concluder:
     """Takes studies whose search is over; between its steps it stops if the run is stopped."""
 
     def __init__(
-        self, outbox: Outbox, record: Record, opening: Future[Any], claims: Claims, progress: Progress, fresh: bool
+        self,
+        outbox: Outbox,
+        record: Record,
+        opening: Future[Any],
+        claims: Claims,
+        progress: Progress,
+        fresh: bool,
+        stability: bool = True,
     ) -> None:
         self.outbox, self.record, self.claims, self.progress = outbox, record, claims, progress
-        self.opening, self.fresh = opening, fresh
+        self.opening, self.fresh, self.stability = opening, fresh, stability
         self.failures: dict[str, str] = {}  # label on dataset -> why the study has no result
         self.undelivered: list[Parcel] = []
         self._stopping = threading.Event()
@@ -53,7 +60,10 @@ class Concluder:
             future.result()
 
     def _conclude(self, work: Work, started: float) -> None:
-        outcome = conclude(work.study, work.results, work.store.predictors(), work.store.write_selection, started)
+        predictors, write_down = work.store.predictors(), work.store.write_selection
+        outcome = conclude(
+            work.study, work.results, predictors, write_down, started, self.stability, self.progress.stage
+        )
         work.state = State.CONCLUDED
         self._go_on()
         parcel = self.outbox.put(outcome, self.record.destination, self.fresh)

@@ -39,6 +39,7 @@ class Workplace(Place):
     """Where the record is, and what is done with what it has."""
 
     fresh: bool = option(False, "Run again what is finished or half-finished.")
+    no_stability: bool = option(False, "Do not look how stable the chosen models are, which may take minutes.")
     progress: Progress | None = None  # who is told how it goes
 
 
@@ -47,6 +48,7 @@ class Driver:
 
     def __init__(self, resources: Resources, place: Workplace) -> None:
         self.resources, self.directory, self.fresh = resources, place.folder, place.fresh
+        self.stability = not place.no_stability
         self.progress = place.progress or Progress()
         self.record = Record(place.tracking_uri, self.directory)
         self.outbox, self.claims = Outbox(self.directory), Claims(self.directory)
@@ -83,7 +85,9 @@ class Driver:
             known_empty = self.record.is_empty  # after claiming: another driver may just have finished
             # opening the record takes seconds when it is new: meanwhile the search starts
             opening = stack.enter_context(ThreadPoolExecutor(1, "record")).submit(lambda: self.record.client)
-            concluder = Concluder(self.outbox, self.record, opening, self.claims, self.progress, self.fresh)
+            concluder = Concluder(
+                self.outbox, self.record, opening, self.claims, self.progress, self.fresh, self.stability
+            )
             pending = self._pending(list(works.values()), concluder, opening, known_empty)
             if pending:
                 self.progress.stage("starting Ray" if self.resources.address is None else "connecting")

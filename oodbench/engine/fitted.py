@@ -56,8 +56,7 @@ class FittedModel:
 
     def predict_proba(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of a classifier, what its scores come to as probabilities. [row, class]"""
-        outputs = self.outputs(x)
-        return from_signs(outputs) if self.recipe.loss == "squared" else from_logits(outputs)
+        return self.probabilities_from(self.forward(x))
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The loss it was trained for. [row]"""
@@ -139,6 +138,11 @@ class FittedModel:
             first = outputs[..., 0, :] if self.width == 2 else 0
             predicted = (outputs[..., -1, :] > first).astype(np.int64)
         return predicted
+
+    def probabilities_from(self, outputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Probabilities [row, class] from outputs [output, row]."""
+        of_rows = outputs.T.astype(np.float64)
+        return from_signs(of_rows) if self.recipe.loss == "squared" else from_logits(of_rows)
 
     def losses_from(self, outputs: NDArray[np.float32], y: NDArray[Any]) -> NDArray[np.float64]:
         """Losses [..., row] from outputs [..., output, row]."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SCORES = {"error": "lower", "accuracy": "higher", "f1": "higher"}
 """What every configuration is scored by, and what of it is better; `metric.py` has what the chosen one gets besides."""
 
+LARGEST = 1e30  # models compute in single precision, which ends at 3e38
+
 Tally = dict[str, NDArray[Any]]
 """Sums over rows that scores are made of: rows, loss, and squares (regression) or, of every class, how many rows are
 right, predicted and actual. With a leading axis for models where there are several."""
@@ -45,11 +47,12 @@ def score_together(
             shape = (predictor.model, predictor.width, predictor.classification, predictor.recipe.loss)
             alike.setdefault(shape, {})[position] = predictor
         else:
-            scores[position] = _scores_or_fault(partial(_tally_any, predictor, environment, task, classes))
+            ask = partial(_tally_any, predictor, environment, task, classes)
+            scores[position] = _scores_or_fault(ask, environment)
     for group in alike.values():
         tally = _tally_together(list(group.values()), environment, task, classes, threads)
         for number, position in enumerate(group):
-            scores[position] = _scores_or_fault(partial(_pick, tally, number))
+            scores[position] = _scores_or_fault(partial(_pick, tally, number), environment)
     return [scores[position] for position in range(len(predictors))]
 
 
@@ -67,7 +70,7 @@ def _tally_any(predictor: Predictor, environment: Environment, task: Task, class
     if predicted.dtype.kind not in "iufb":
         raise TrainingFailed(f"predict returned values of type {predicted.dtype}, which are not real numbers")
     if not np.isfinite(predicted).all():
-        raise TrainingFailed("predict returned values that are not finite numbers: the training diverged")
+        raise TrainingFailed(f"predict returned values that are not finite numbers: {_cause(environment)}")
     if task == "classification":
         odd = predicted[(predicted < 0) | (predicted >= classes) | (predicted != np.floor(predicted))]
         if len(odd):
@@ -93,7 +96,8 @@ def _tally_together(
         y = environment.y[rows]
         return _tally(models[0].predict_from(outputs), models[0].losses_from(outputs, y), y, task, classes)
 
-    chunks = over_chunks(models, environment.x, tally, threads)
+    with np.errstate(over="ignore", invalid="ignore"):  # found by _scores
+        chunks = over_chunks(models, environment.x, tally, threads)
     return {name: np.sum([chunk[name] for chunk in chunks], axis=0) for name in chunks[0]}
 
 
@@ -128,14 +132,14 @@ def _pick(tally: Tally, model: int) -> Tally:
     return {name: sums[model] for name, sums in tally.items()}
 
 
-def _scores_or_fault(ask: Callable[[], Tally]) -> dict[str, float] | BaseException:
+def _scores_or_fault(ask: Callable[[], Tally], environment: Environment) -> dict[str, float] | BaseException:
     try:
-        return _scores(ask())
+        return _scores(ask(), environment)
     except (Exception, SystemExit) as error:  # one predictor's fault is not the others'
         return error
 
 
-def _scores(tally: Tally) -> dict[str, float]:
+def _scores(tally: Tally, environment: Environment) -> dict[str, float]:
     rows = int(tally["rows"])
     if "squares" in tally:
         scores = {"error": float(tally["squares"] / rows)}
@@ -144,8 +148,18 @@ def _scores(tally: Tally) -> dict[str, float]:
         scores = {"error": 1 - accuracy, "accuracy": accuracy, "f1": _f1(tally)}
     scores["loss"] = float(tally["loss"] / rows)
     if not np.isfinite([scores["error"], scores["loss"]]).all():
-        raise TrainingFailed("the loss is not finite: the training diverged")
+        raise TrainingFailed(f"the loss is not finite: {_cause(environment)}")
     return scores
+
+
+def _cause(environment: Environment) -> str:
+    """Why numbers are not finite: a row that nothing can be computed with, or else the model."""
+    for values in (environment.x, environment.y[:, None]):
+        rows, columns = np.nonzero(np.abs(values) > LARGEST)
+        if len(rows):
+            value = values[rows[0], columns[0]]
+            return f"row {rows[0] + 1} of environment {environment.name!r} has {value:g}, too large to compute with"
+    return "the training diverged"
 
 
 def _f1(counts: Mapping[str, NDArray[Any]]) -> float:

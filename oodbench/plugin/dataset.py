@@ -109,6 +109,16 @@ class Dataset(ABC):
         return ()
 
     @property
+    def target_is_scaled(self) -> bool:
+        """Whether the targets of a regression are standardised: boards then label errors as scaled."""
+        return False
+
+    @property
+    def rows_left_out(self) -> Mapping[str, int]:
+        """Rows of the data that are in no environment, by the reason. The plan of a run and its boards show them."""
+        return {}
+
+    @property
     def facts(self) -> Mapping[str, float | int]:
         """What the author knows of the data and gives to methods that `uses` it, such as alpha0."""
         return {}

@@ -34,25 +34,22 @@ SPELLED = {
 }
 
 
-def title_of(metric: str) -> str:
-    return TITLES.get(metric) or " ".join(SPELLED.get(word, word) for word in metric.split("_"))
+OF_TARGET = ("error", "rmse", "mae")  # endings of metrics that have the unit of the target, or its square
+SCALED = " (scaled)"
+
+
+def title_of(metric: str, scaled: bool = False) -> str:
+    """In words; with a word on its unit where the target is standardised."""
+    title = TITLES.get(metric) or " ".join(SPELLED.get(word, word) for word in metric.split("_"))
+    return title + SCALED if scaled and metric.endswith(OF_TARGET) else title
 
 
 AGAINST = "against "  # and the method that the others are compared with
 
 Content = Literal[
-    "method",
-    "tier",
-    "value",
-    "interval",
-    "searches",
-    "without_seed",
-    "price",
-    "published",
-    "budget",
-    "information",
-    "failures",
-]
+    "method", "tier", "value", "interval", "searches", "without_seed", "price", "published", "validation", "budget",
+    "information", "failures",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,21 +61,23 @@ class Column:
 
 def columns_of(boards: Sequence[Leaderboard]) -> list[Column]:
     """What any of the boards has. The boards have the same metrics, and the first of them is shown in most detail."""
-    first = boards[0].metrics[0]
+    first, scaled = boards[0].metrics[0], any(board.scaled for board in boards)
     shown = {
         name: any(board.shows(name) for board in boards)
         for name in ("tier", "side", "search_spread", "without_seed", "price")
     }
+    shown["validation"] = any(row.validation.value is not None for board in boards for row in board.rows)
     columns = [Column("method", "method")]
     if shown["tier"] or shown["side"] or any(board.tiers.too_few for board in boards):
         columns.append(Column("tier", AGAINST + boards[0].against if boards[0].against else "tier", first))
     for metric in boards[0].metrics:
-        columns.append(Column("value", title_of(metric), metric))
+        columns.append(Column("value", title_of(metric, scaled), metric))
         if metric == first:
             columns += [Column("interval", "95 % interval", metric)] if any(map(has_interval, boards)) else []
             columns += [Column("searches", "over searches", metric)] if shown["search_spread"] else []
             columns += [Column("without_seed", "seed left out", metric)] if shown["without_seed"] else []
             columns += [Column("price", "price of selection", metric)] if shown["price"] else []
+            columns += [Column("validation", title_of("validation_error", scaled))] if shown["validation"] else []
         if any(board.has_published(metric) for board in boards):
             columns.append(Column("published", "published", metric))
     return [

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from oodbench.driver.progress import Progress
-from oodbench.report.text import count_text
+from oodbench.report.text import count_text, left_out_text
 from oodbench.study.study import Study
 
 
@@ -35,6 +35,9 @@ class ConsoleProgress(Progress):
             self.console.print(
                 f"[bold yellow]notice[/bold yellow]    {escape(notice)}", highlight=False, soft_wrap=True
             )
+        left_out = (study.dataset.rows_left_out for study in studies)
+        for text in dict.fromkeys(left_out_text(counts) for counts in left_out if counts):
+            self.console.print(f"rows      {escape(text.removeprefix('rows '))}", highlight=False, soft_wrap=True)
         for warning in dict.fromkeys(warning for study in studies for warning in study.dataset.warnings):
             self.console.print(
                 f"[bold yellow]warning[/bold yellow]   {escape(warning)}", highlight=False, soft_wrap=True

@@ -32,6 +32,7 @@ def draw_curve(result: BoardResult) -> Figure:
 def _draw(axes: Any, result: BoardResult, metric: str) -> None:
     curve = result.board.curve
     assert curve is not None
+    title = title_of(metric, result.leaderboards[0].scaled)
     looks = looks_of(result.board.methods)
     for method in result.board.methods:
         cells = [(point.at, point.cells[metric]) for point in result.points if point.method == method]
@@ -45,14 +46,11 @@ def _draw(axes: Any, result: BoardResult, metric: str) -> None:
         texts = [f"{value:.3f} ± {spread:.3f}" for value, spread in zip(values, spreads, strict=True)]
         explain(
             line,
-            [
-                f"{method}, {curve.hyper_parameter}={x}: {title_of(metric)} {text}"
-                for x, text in zip(at, texts, strict=True)
-            ],
+            [f"{method}, {curve.hyper_parameter}={x}: {title} {text}" for x, text in zip(at, texts, strict=True)],
         )
         axes.fill_between(at, low, high, color=look.color, alpha=0.18, linewidth=0)
     if curve.mark is not None:
         axes.axvline(curve.mark, color="#444444", linestyle="--", linewidth=1, label=curve.mark_about or None)
     axes.set_xlabel(curve.hyper_parameter)
-    axes.set_ylabel(title_of(metric))
+    axes.set_ylabel(title)
     axes.legend()

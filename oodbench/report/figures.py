@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from oodbench.engine.data import Task
     from oodbench.study.record import ConcludedStudy
 
-ROW_TITLES = {"accuracy": "test accuracy", "error": "test error (MSE)"}
+ERROR, SQUARED, SCALED_SQUARED = "test error", "test error (MSE)", "test error (MSE, scaled)"
 GOLDEN = 0.618034  # its multiples, modulo 1, spread points evenly and the same way every time
 MOST_PANELS = 2  # beside each other
+FEW_METHODS = 15  # more are drawn closer together
+MOST_POINTS = 500  # environments that are drawn as points of a method
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,11 @@ class EnvironmentScores:
     trained: tuple[str, ...]  # environments that were trained on
     seeds: str
     without: tuple[str, ...]  # methods that have no result
+    scaled: bool = False  # whether errors are those of a standardised target
+
+    @property
+    def error_title(self) -> str:
+        return ERROR if self.task == "classification" else SCALED_SQUARED if self.scaled else SQUARED
 
     @property
     def methods(self) -> list[str]:
@@ -107,6 +114,7 @@ def gather(dataset_id: str, studies: Sequence[ConcludedStudy]) -> EnvironmentSco
         tuple(trained),
         " to ".join(str(count) for count in dict.fromkeys((seeds[0], seeds[-1]))),
         tuple(study.label for study in studies if study.results is None),
+        any(study.record.data.scaled for study in studies),
     )
 
 
@@ -116,7 +124,7 @@ def draw_accuracy_f1(scores: EnvironmentScores) -> Figure:
     figure = new_figure(PAGE, 4.9 + 0.25 * -(-len(scores.methods) // beside))
     axes = figure.add_subplot()
     for method, look in scores.looks.items():
-        cells = scores.of(method)
+        cells = _some(scores.of(method))
         points = axes.scatter(
             cells["f1"], cells["accuracy"], s=18, color=look.color, marker=look.marker, alpha=0.45, linewidths=0
         )
@@ -140,7 +148,7 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
     """Accuracy, or error for a regression, over the test environments: a box, every environment, and the average."""
     column, best_first = ("accuracy", -1) if scores.task == "classification" else ("error", 1)
     order = sorted(scores.methods, key=lambda method: best_first * scores.of(method)[column].mean(), reverse=True)
-    figure = new_figure(PAGE, 1.5 + 0.62 * len(order))
+    figure = new_figure(PAGE, 1.5 + (0.62 if len(order) <= FEW_METHODS else 0.36) * len(order))
     axes = figure.add_subplot()
     names = []
     for row, method in enumerate(order):
@@ -152,9 +160,10 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
             boxprops={"facecolor": "none", "edgecolor": look.color, "linewidth": 1.2},
             medianprops=line, whiskerprops=line, capprops=line, manage_ticks=False,
         )  # fmt: skip
-        jitter = row + 0.44 * ((np.arange(len(values)) * GOLDEN) % 1 - 0.5)
-        points = axes.scatter(values, jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
-        told = zip(cells["environment"], values, strict=True)
+        drawn = _some(cells)
+        jitter = row + 0.44 * ((np.arange(len(drawn)) * GOLDEN) % 1 - 0.5)
+        points = axes.scatter(drawn[column], jitter, s=14, color=look.color, alpha=0.5, linewidths=0)
+        told = zip(drawn["environment"], drawn[column], strict=True)
         explain(points, [f"{method} on {name}: {column} {value:.3f}" for name, value in told])
         average = axes.scatter(
             values.mean(), row, s=70, color=look.color, marker=look.marker, edgecolors="white", zorder=3
@@ -165,9 +174,16 @@ def draw_distribution(scores: EnvironmentScores) -> Figure:
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(ROW_TITLES[column])
+    axes.set_xlabel("test accuracy" if column == "accuracy" else scores.error_title)
     _title(figure, scores, "box: quartiles and median; large marker: average")
     return figure
+
+
+def _some(cells: pd.DataFrame) -> pd.DataFrame:
+    """So many environments that they can be drawn, spread evenly over all."""
+    if len(cells) <= MOST_POINTS:
+        return cells
+    return cells.iloc[[place * len(cells) // MOST_POINTS for place in range(MOST_POINTS)]]
 
 
 def draw_states(scores: EnvironmentScores) -> Figure:
@@ -190,8 +206,7 @@ def draw_states(scores: EnvironmentScores) -> Figure:
                 f"{name}\nmean {errors.mean():.3f}, worst {errors.idxmax()} {errors.max():.3f}", fontsize=8.5
             )
             _draw_tiles(axes, methods[number], errors, scores.trained, color)
-    name = "test error" if scores.task == "classification" else ROW_TITLES["error"]
-    figure.colorbar(color, ax=panels, label=name, shrink=0.8, aspect=30, pad=0.02)
+    figure.colorbar(color, ax=panels, label=scores.error_title, shrink=0.8, aspect=30, pad=0.02)
     _title(figure, scores, "darker: lower error; dashed: trained on; empty: no data")
     return figure
 
@@ -228,6 +243,8 @@ def _title(figure: Figure, scores: EnvironmentScores, about: str) -> None:
     environments = scores.frame["environment"].nunique()
     lines = textwrap.wrap(scores.dataset_id, per_line)
     notes = f"{environments} test environment{'s' * (environments > 1)}, means over {scores.seeds} seeds; {about}"
+    if environments > MOST_POINTS:
+        notes += f"; points: {MOST_POINTS} of the environments"
     if scores.without:
         notes += f"; without a result: {', '.join(scores.without)}"
     figure.suptitle("\n".join([*lines, *textwrap.wrap(notes, per_line)]), x=0.01, ha="left", fontsize=8.5)

@@ -12,7 +12,7 @@ from oodbench.report.tables import claim_text, legend, notes, within_mark
 from oodbench.report.text import interval_text
 
 NONE = "--"
-NOT_PRINTED = ("budget", "information", "failures")
+NOT_PRINTED = ("validation", "budget", "information", "failures")
 NEEDS = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}"
 ESCAPED = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

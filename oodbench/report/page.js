@@ -26,16 +26,48 @@ for (const table of document.querySelectorAll(".ranking")) {
 for (const board of document.querySelectorAll(".board")) {
   const [words, first, count] = [".filter", ".first-tier", ".count"].map((name) => board.querySelector(name));
   const rows = [...board.querySelectorAll(".ranking tbody tr")];
+  const heat = board.querySelector(".heat");
+  const groups = [...(heat?.tBodies ?? [])].map((body) => ({
+    head: body.querySelector(".group"),
+    button: body.querySelector("button"),
+    rows: [...body.querySelectorAll("tr[data-words]")],
+  }));
+  const parts = (input) => input.value.toLowerCase().split(/\s+/).filter(Boolean);
   const filter = () => {
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) {
-      const text = row.dataset.words.toLowerCase();
-      row.hidden = !wanted.every((word) => text.includes(word)) || (first?.checked && row.dataset.tier !== "1");
-    }
+    const wanted = parts(words);
+    const fits = (row) => wanted.every((word) => row.dataset.words.toLowerCase().includes(word))
+      && (!first?.checked || row.dataset.tier === "1");
+    for (const row of rows) row.hidden = !fits(row);
     count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+    for (const group of groups) { // of a folded group its first row that fits stays, which is the best
+      const fitting = group.rows.filter(fits);
+      const shown = new Set(group.button?.ariaExpanded === "false" ? fitting.slice(0, 1) : fitting);
+      for (const row of group.rows) row.hidden = !shown.has(row);
+      if (group.head) group.head.hidden = !fitting.length;
+    }
   };
   words.addEventListener("input", filter);
   first?.addEventListener("change", filter);
+  const fold = board.querySelector(".fold");
+  const setFold = (group, folded) => { if (group.button) group.button.ariaExpanded = String(!folded); };
+  for (const group of groups) group.button?.addEventListener("click", () => {
+    setFold(group, group.button.ariaExpanded === "true");
+    fold.ariaPressed = String(groups.every((one) => one.button.ariaExpanded === "false"));
+    filter();
+  });
+  fold?.addEventListener("click", () => {
+    fold.ariaPressed = String(fold.ariaPressed !== "true");
+    for (const group of groups) setFold(group, fold.ariaPressed === "true");
+    filter();
+  });
+  board.querySelector(".environments")?.addEventListener("input", (event) => {
+    const wanted = parts(event.currentTarget);
+    const names = [...heat.tHead.rows[0].cells].map((cell) => cell.textContent.toLowerCase());
+    const hidden = names.map((name, place) => place > 0 && wanted.length > 0 && !wanted.some((word) => name.includes(word)));
+    for (const row of [heat.tHead.rows[0], ...groups.flatMap((group) => group.rows)]) {
+      hidden.forEach((hide, place) => { row.cells[place].hidden = hide; });
+    }
+  });
 }
 // The theme is the system's until the reader says otherwise; a browser may refuse to remember.
 const root = document.documentElement;

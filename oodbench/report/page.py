@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from oodbench.board.metrics import cells_of
 from oodbench.errors import UserError
-from oodbench.report.cost import draw_search, draw_time
+from oodbench.report.cost import draw_cost, draw_search
+from oodbench.report.critical import draw_critical
 from oodbench.report.curve import draw_curve
 from oodbench.report.drawing import MARKERS, style
 from oodbench.report.figures import drawings_of, gather
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
     from oodbench.suite.results import BoardResult
 
 FILE = "index.html"
+MOST_INCHES = 14.0  # of a figure that is shown unfolded
 GLYPHS = dict(zip(MARKERS, "●■◆▲▼✚◀✖", strict=True))
 CAPTIONS = {
     "accuracy_f1": "Accuracy against F1",
     "distribution": "Distribution over test environments",
     "states": "Error on the map of the states",
+    "critical": "Critical differences: a bar joins methods that cannot be told apart",
     "time": "Result against training time",
+    "steps": "Result against gradient steps",
     "search": "The search, trial by trial",
     "selection": "Test against validation error of all configurations, opened after the choice",
     "curve": "Curve",
@@ -50,6 +54,7 @@ class Chapter:
     title: str
     leaderboards: Sequence[Leaderboard]
     curve: BoardResult | None = None
+    files: tuple[str, ...] = ()  # with what was tried and chosen, as the page links them
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Drawing:
     name: str
     caption: str
     svg: str
+    folded: bool = False  # a panel for each of many methods is long
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ class ChapterShown:
     title: str
     sections: list[Section]
     drawings: list[Drawing] = field(default_factory=list)
+    files: tuple[str, ...] = ()
 
 
 def write_chapters(
@@ -124,7 +131,7 @@ def _show(chapters: Sequence[Chapter]) -> list[ChapterShown]:
             curves = []
             if chapter.curve is not None:
                 curves.append(_drawing(f"curve-{place}", "curve", draw_curve(chapter.curve), chapter.title))
-            shown.append(ChapterShown(chapter.title, sections, curves))
+            shown.append(ChapterShown(chapter.title, sections, curves, chapter.files))
     return shown
 
 
@@ -145,16 +152,19 @@ def _figures(board: Leaderboard, environments: bool) -> Iterator[tuple[str, Figu
         scores = gather(board.dataset_id, studies)
         for name, draw in drawings_of(scores).items():
             yield name, draw(scores)
-    drawn = {
-        "time": draw_time(board, looks),
+    others = {
+        "critical": draw_critical(board, looks),
+        "time": draw_cost(board, looks, "seconds"),
+        "steps": draw_cost(board, looks, "gradient_steps"),
         "search": draw_search(studies, looks),
         "selection": draw_selection(board.dataset_id, studies, looks),
     }
-    for name, figure in drawn.items():
+    for name, figure in others.items():
         if figure is not None:
             yield name, figure
 
 
 def _drawing(id: str, name: str, figure: Figure, where: str) -> Drawing:
     caption = CAPTIONS[name]
-    return Drawing(name, caption, inline_svg(figure, id, f"{caption}: {where}"))
+    folded = figure.get_figheight() > MOST_INCHES
+    return Drawing(name, caption, inline_svg(figure, id, f"{caption}: {where}"), folded)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from oodbench.board.metrics import cells_of
 from oodbench.report.columns import AGAINST, has_interval
 from oodbench.report.drawing import Look, looks_of
-from oodbench.report.tables import legend, texts_of, titles_of
+from oodbench.report.heat import HeatMap, heat_map
+from oodbench.report.tables import legend, remarks, texts_of, titles_of
 from oodbench.report.text import ABSENT
 
 if TYPE_CHECKING:
@@ -42,24 +42,6 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Heat:
-    """A score and its colour."""
-
-    text: str
-    ground: str
-    ink: str
-    about: str
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    environments: list[str]
-    rows: list[tuple[str, list[Heat]]]
-    least: str
-    most: str
-
-
-@dataclass(frozen=True)
 class Plain:
     """A table of texts, a row per method."""
 
@@ -77,6 +59,7 @@ class Sheet:
     words: tuple[str, ...]
     lines: list[Line]
     legend: str
+    remarks: list[str]
     interval_column: int | None
     heat: HeatMap | None
     chosen: Plain
@@ -109,8 +92,9 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
         (*WORDS, *(title for title in titles if title.startswith(AGAINST))),
         lines,
         legend(board),
+        remarks(board),
         titles.index("95 % interval") if has_interval(board) else None,
-        _heat_map(studies),
+        heat_map(board, studies),
         _chosen(records),
         _ledger(records),
         _provenance(studies),
@@ -145,37 +129,6 @@ def _bars(board: Leaderboard) -> dict[str, Bar]:
         label: Bar(*(round(100 * (place - start) / width, 2) for place in (low, value, high)))
         for label, (low, high, value) in intervals.items()
     }
-
-
-def _heat_map(studies: Sequence[ConcludedStudy]) -> HeatMap | None:
-    """The mean error over seeds, methods by environments, one colour scale for all."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    tables = {study.label: cells_of(study.results, "error") for study in studies if study.results is not None}
-    means = {label: table.mean() for label, table in tables.items()}
-    environments = list(dict.fromkeys(str(name) for mean in means.values() for name in mean.index))
-    if not environments:
-        return None
-    least, most = min(mean.min() for mean in means.values()), max(mean.max() for mean in means.values())
-
-    def heat(label: str, environment: str) -> Heat:
-        if environment not in means[label]:
-            return Heat(ABSENT, "transparent", "inherit", f"{label} has no result on {environment}")
-        value, table = float(means[label][environment]), tables[label]
-        red, green, blue, _ = colormaps["viridis"]((value - least) / ((most - least) or 1.0))
-        bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-        seeds = int(table[environment].count())
-        spread = f" ± {table[environment].std(ddof=1):.3f}" if seeds > 1 else ""
-        return Heat(
-            _short(value),
-            to_hex((red, green, blue)),
-            "#111" if bright else "#fff",
-            f"{label} on {environment}: error {value:.3f}{spread} ({seeds} {'seeds' if seeds > 1 else 'seed'})",
-        )
-
-    rows = [(label, [heat(label, name) for name in environments]) for label in means]
-    return HeatMap(environments, rows, f"{least:.3f}", f"{most:.3f}")
 
 
 def _chosen(records: Sequence[StudyRecord]) -> Plain:
@@ -237,7 +190,3 @@ def _value(value: Value) -> str:
     """A hyper-parameter, with four digits if it has many more."""
     text = str(value)
     return f"{value:.4g}" if isinstance(value, float) and len(text) > 8 else text
-
-
-def _short(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0") if 0 <= value < 1 else f"{value:.2f}"

@@ -23,7 +23,8 @@ def look_up(record: Record, run: str, seed: int | None, environment: str) -> dic
     stability = study.record.stability
     if stability is None:
         raise UserError(
-            f"run {study.run_id} has no stability on record: its study failed.\nRun the study again with --fresh."
+            f"run {study.run_id} has no stability on record: its study failed, or had --no-stability.\n"
+            "Run the study again with --fresh."
         )
     seeds = sorted({assessment.seed for assessment in stability.assessments})
     seed = seeds[0] if seed is None else seed

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from oodbench.board.cells import ENDING, scores_of, write_cells
 from oodbench.report.columns import title_of
 from oodbench.report.drawing import as_bytes, style
+from oodbench.report.folder import write_texts
 from oodbench.report.latex import latex_table
+from oodbench.report.page import Chapter, write_chapters
+from oodbench.report.sweep import CHOSEN, SWEEP, sweep_files
 from oodbench.report.tables import legend, markdown_table, notes, rich_table
 from oodbench.report.text import ABSENT, cell_text, line
 from oodbench.settings.space import fixed_text
@@ -35,6 +38,7 @@ def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
         shown = [path.relative_to(folder) for path in figures]
         texts = {f"{name}.md": _markdown(board, shown), f"{name}.csv": as_csv(_frame(board))}
         texts[f"{name}{ENDING}"] = write_cells(scores_of(board.leaderboards))
+        texts |= sweep_files(name, board.leaderboards)
         if board.board.curve is None:
             texts[f"{name}.tex"] = latex_table(board.leaderboards, board.board.title) + "\n"
         else:
@@ -46,18 +50,28 @@ def write_files(result: SuiteBoards, folder: Path) -> list[Path]:
             written.append(folder / file)
             written[-1].write_text(text, encoding="utf-8")
         written += figures
-    written.append(write_suite_page(result, folder / PAGE))
+    written.append(_write_page(result, folder / PAGE, "../"))
     written.append(folder / "README.md")
     written[-1].write_text(_index(result), encoding="utf-8")
     return written
 
 
 def write_suite_page(result: SuiteBoards, folder: str | Path) -> Path:
-    """One page, index.html, with all boards."""
-    from oodbench.report.page import Chapter, write_chapters
+    """One page, index.html, with all boards, and the files that it links."""
+    for board in result.boards:
+        write_texts(folder, sweep_files(board.board.name, board.leaderboards))
+    return _write_page(result, folder, "")
 
+
+def _write_page(result: SuiteBoards, folder: str | Path, beside: str) -> Path:
     chapters = [
-        Chapter(board.board.title, board.leaderboards, board if board.board.curve else None) for board in result.boards
+        Chapter(
+            board.board.title,
+            board.leaderboards,
+            board if board.board.curve else None,
+            tuple(f"{beside}{board.board.name}{ending}" for ending in (CHOSEN, SWEEP)),
+        )
+        for board in result.boards
     ]
     about = [result.suite.about.strip(), f"Mode {result.mode.name}: {result.mode.about.strip()}"]
     return write_chapters(folder, result.suite.title, chapters, about, suite_command("run", result))
@@ -122,10 +136,10 @@ def _notes(board: BoardResult) -> list[str]:
 
 def _curve_table(board: BoardResult) -> tuple[list[str], list[list[str]]]:
     """A row per value of the hyper-parameter, a column per method and metric."""
-    curve, metrics = board.board.curve, board.leaderboards[0].metrics
+    curve, metrics, scaled = board.board.curve, board.leaderboards[0].metrics, board.leaderboards[0].scaled
     assert curve is not None
     cells = {(point.method, point.at): point.cells for point in board.points}
-    titles = [f"{method} {title_of(metric)}" for method in board.board.methods for metric in metrics]
+    titles = [f"{method} {title_of(metric, scaled)}" for method in board.board.methods for metric in metrics]
     rows = [
         [
             fixed_text(at),
@@ -160,7 +174,8 @@ def _index(result: SuiteBoards) -> str:
     lines += [line(["board", "dataset settings", "studies", "trials × seeds", "concluded", "files"]), line(["---"] * 6)]
     for board in result.boards:
         name = board.board.name
-        files = [name + ending for ending in (".md", ".csv", ENDING, ".svg" if board.board.curve else ".tex")]
+        last = ".svg" if board.board.curve else ".tex"
+        files = [name + ending for ending in (".md", ".csv", ENDING, CHOSEN, SWEEP, last)]
         asked = sum(len(leaderboard.rows) for leaderboard in board.leaderboards)
         done = sum(study.results is not None for study in board.studies)
         lines.append(

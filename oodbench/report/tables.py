@@ -11,7 +11,16 @@ from oodbench.board.row import Cell, Row
 from oodbench.board.statistics import Over
 from oodbench.report.columns import Column, columns_of, has_interval
 from oodbench.report.selectors import markdown_selectors
-from oodbench.report.text import ABSENT, cell_text, count_text, interval_text, line, number_text, spread_text
+from oodbench.report.text import (
+    ABSENT,
+    cell_text,
+    count_text,
+    interval_text,
+    left_out_text,
+    line,
+    number_text,
+    spread_text,
+)
 from oodbench.texts import markdown
 
 if TYPE_CHECKING:
@@ -22,6 +31,11 @@ WEIGHTED = {
     "equal": "Means count every test environment equally.",
     "rows": "Means count every test environment by its rows.",
 }
+SCALED = (
+    "(scaled): of the standardised target, whose training rows have mean 0 and variance 1; the mean squared error of "
+    "their mean is about 1 in training."
+)
+VALIDATION = "validation error: the mean error of the chosen configuration over the validation environments."
 TIERS = (
     "Tier 1: all methods that are not significantly worse than another (moderated paired t-test over {over}, 5 % "
     "level, Holm correction over all pairs); the next tiers are formed in the same way from the rest. Bold (★): the "
@@ -94,9 +108,15 @@ def _spent(row: Row) -> list[str]:
 
 def notes(board: Leaderboard) -> list[str]:
     """Notices about the data, why cells are empty, and how the terms of rows differ."""
+    failures = [f"{row.label}: {row.failure}" for row in board.rows if row.failure]
+    return [*board.notices, *failures, *remarks(board)]
+
+
+def remarks(board: Leaderboard) -> list[str]:
+    """What is to be said of the data and of rows besides notices and failures, which pages show in their places."""
+    left_out = [study.record.data.left_out for study in board.studies if study.record.data.left_out]
     return [
-        *board.notices,
-        *(f"{row.label}: {row.failure}" for row in board.rows if row.failure),
+        *dict.fromkeys(map(left_out_text, left_out)),
         *(f"† {row.label}: {row.unequal}" for row in board.rows if row.unequal),
         *_missing_values(board),
     ]
@@ -118,6 +138,8 @@ def _missing_values(board: Leaderboard) -> list[str]:
 
 def legend(board: Leaderboard) -> str:
     parts = [LEGEND, WEIGHTED[board.weights]]
+    parts += [SCALED] if board.scaled else []
+    parts += [VALIDATION] if any(row.validation.value is not None for row in board.rows) else []
     short = [row.budget for row in board.rows if row.budget and row.trials < row.budget.trials]
     if any(budget.seconds is None for budget in short):
         parts.append(WHOLE_SPACE)
@@ -173,20 +195,8 @@ def texts_of(board: Leaderboard, row: Row, bold: str) -> list[str]:
 
 
 def _text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
-    match column.content:
-        case "method":
-            return row.shown_label
-        case "budget":
-            return _budget(row) if row.run_id or row.budget or row.failure else ABSENT
-        case "information":
-            return row.information or "nothing"
-        case "failures":
-            trainings = row.ledger.trainings or row.trials * row.seeds
-            return f"{row.failed_trainings} of {trainings}" if row.failed_trainings else "0"
-    return _cell_text(column, board, row, bold)
-
-
-def _cell_text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
+    if not column.metric:
+        return _term(column, row)
     cell = row.cells[column.metric]
     match column.content:
         case "tier":
@@ -203,6 +213,21 @@ def _cell_text(column: Column, board: Leaderboard, row: Row, bold: str) -> str:
             published = cell.published
             return spread_text(published.value, published.spread) + within_mark(cell) if published else ABSENT
     return _value(row, cell, bold)
+
+
+def _term(column: Column, row: Row) -> str:
+    """Of a column that is about the row as a whole."""
+    match column.content:
+        case "validation":
+            return cell_text(row.validation)
+        case "budget":
+            return _budget(row) if row.run_id or row.budget or row.failure else ABSENT
+        case "information":
+            return row.information or "nothing"
+        case "failures":
+            trainings = row.ledger.trainings or row.trials * row.seeds
+            return f"{row.failed_trainings} of {trainings}" if row.failed_trainings else "0"
+    return row.shown_label
 
 
 def claim_text(cell: Cell, over: Over, absent: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from oodbench.board.row import Cell
 
 ABSENT = "–"
@@ -21,6 +23,12 @@ def spread_text(value: float, spread: float | None) -> str:
 
 def cell_text(cell: Cell) -> str:
     return ABSENT if cell.value is None else spread_text(cell.value, cell.spread)
+
+
+def left_out_text(counts: Mapping[str, int]) -> str:
+    """Rows of the data that are not used, by the reason."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+    return f"rows left out: {sum(counts.values()):,} ({reasons})"
 
 
 def count_text(count: int, noun: str, plural: str = "") -> str:

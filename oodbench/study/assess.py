@@ -1,4 +1,4 @@
-"""The stability of a study's chosen models: on validation data, pooled and each, and on every test environment.
+"""The stability of a study's chosen models: on validation data, pooled and each, and on test environments.
 
 The driver does this after the selection, with the test environments that the sealed evaluation opened.
 """
@@ -6,15 +6,16 @@ The driver does this after the selection, with the test environments that the se
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.data import Environment
 from oodbench.engine.scoring import score
 from oodbench.errors import one_line
 from oodbench.kit.stability import ALPHA0, describe, exact_stability, ood_stability, worst_subpopulation
+from oodbench.study.looks import Look, plan_looks, some_rows
 from oodbench.study.record import Assessment, Chosen, Stability
 
 if TYPE_CHECKING:
@@ -23,53 +24,61 @@ if TYPE_CHECKING:
     from oodbench.engine.predictor import Predictor
     from oodbench.study.study import Study
 
-MOST_ROWS = 2_500  # of an environment; of larger ones so many are drawn
-MOST_TEST_ROWS = 40_000  # of all test environments of a seed; with many of them, each gets its part of that
-MOST_LOOKS = 100  # for the worst sub-population of a test environment; with many, the first seeds' models only
 MOST_COLUMNS = 20  # in a description
+QUIET = 10.0  # seconds between two lines of progress
 
-NOT_LOOKED = "not looked for: with so many test environments, only with the models of the first seeds"
+NOT_LOOKED = "not looked for: with so many environments or classes, only with the models of the first seeds, or nowhere"
 
 
 def assess(
     study: Study,
     models: Mapping[int, Predictor],
-    choice: Chosen,
     test: Mapping[int, Sequence[Environment]],
-) -> tuple[Stability, list[dict[str, Any]]]:
+    say: Callable[[str], object] = lambda text: None,
+) -> Stability:
     """Look at the model of every seed, with the alpha0 that the dataset tells, if it tells one.
 
-    `test` has, by seed, rows drawn from the test environments when they were opened. Also gives the result rows of the
-    pooled validation data.
+    `test` has, by seed, rows drawn from the test environments when they were opened. Who waits for long is told.
     """
     exact: dict[tuple[str, str, int], float] = {}
     alpha0 = alpha0_of(study)
+    looks = plan_looks(study, test)
     assessments: list[Assessment] = []
-    pooled: list[dict[str, Any]] = []
-    for number, (seed, model) in enumerate(models.items()):
-        train = some_rows(study, Environment.pooled("training", study.data.train[seed]))
-        validation = study.data.validation[seed]
-        together = Environment.pooled("validation", validation)
-        look = partial(_look, study, model, seed, train, alpha0, exact)
-        pooled_look = look("pooled", some_rows(study, together))
-        assessments.append(pooled_look)
-        if len(validation) == 1:
-            assessments.append(replace(pooled_look, part="validation", environment=validation[0].name))
-        else:
-            assessments += [look("validation", some_rows(study, environment)) for environment in validation]
-        closely = number == 0 or (number + 1) * len(test[seed]) <= MOST_LOOKS
-        assessments += [look("test", some_rows(study, environment), closely) for environment in test[seed]]
-        pooled.append(
+    train: dict[int, Environment] = {}
+    told = time.monotonic()
+    for number, look in enumerate(looks):
+        if time.monotonic() > told + QUIET:
+            told = time.monotonic()
+            say(
+                f"{study.label} on {study.dataset_id}: its stability in {number} of {len(looks)} places; "
+                "--no-stability leaves this out"
+            )
+        if look.seed not in train:
+            train = {look.seed: some_rows(study.dataset, Environment.pooled("training", study.data.train[look.seed]))}
+        seen = _look(study, models[look.seed], train[look.seed], alpha0, exact, look)
+        assessments.append(seen)
+        validation = study.data.validation[look.seed]
+        if look.part == "pooled" and len(validation) == 1:
+            assessments.append(replace(seen, part="validation", environment=validation[0].name))
+    return Stability(alpha0, tuple(assessments))
+
+
+def score_pooled(study: Study, models: Mapping[int, Predictor], choice: Chosen) -> list[dict[str, Any]]:
+    """The result rows of the pooled validation data."""
+    rows = []
+    for seed, model in models.items():
+        together = Environment.pooled("validation", study.data.validation[seed])
+        rows.append(
             {"configuration": choice.of_seed(seed), "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
             | score(model, together, study.dataset.task, study.dataset.classes)
         )
-    return Stability(alpha0, tuple(assessments)), pooled
+    return rows
 
 
-def join(results: pd.DataFrame, stability: Stability) -> pd.DataFrame:
+def join(results: pd.DataFrame, stability: Stability | None) -> pd.DataFrame:
     """The results with the columns `stability` and `ods`; only the chosen configuration has values there."""
-    measured = {(seen.seed, seen.part, seen.environment): seen for seen in stability.assessments}
+    measured = {(seen.seed, seen.part, seen.environment): seen for seen in (stability.assessments if stability else ())}
     keys = zip(results["seed"], results["part"], results["environment"], strict=True)
     rows = [measured.get(key) if chosen else None for key, chosen in zip(keys, results["chosen"], strict=True)]
     return results.assign(
@@ -81,24 +90,20 @@ def join(results: pd.DataFrame, stability: Stability) -> pd.DataFrame:
 def _look(
     study: Study,
     model: Predictor,
-    seed: int,
     train: Environment,
     alpha0: float,
     exact: dict[tuple[str, str, int], float],
-    part: str,
-    rows: Environment,
-    closely: bool = True,
+    look: Look,
 ) -> Assessment:
-    """`closely`: for the worst sub-population too, which takes a hundred times longer than the whole.
-
-    `exact` keeps what an exact model has there: it hardly depends on the seed, and is found for the first one only.
-    """
-    seen = Assessment(seed, part, rows.name, len(rows))
-    place = (part, rows.name, len(rows))
+    """`exact` keeps what an exact model has there: it hardly depends on the seed, and is found for the first one
+    only."""
+    rows = look.rows
+    seen = Assessment(look.seed, look.part, rows.name, len(rows))
+    place = (*look.place, len(rows))
     try:
-        if part == "test":
+        if look.part == "test":
             seen = replace(seen, ods=ood_stability(model, train, rows))
-        if closely:
+        if look.closely:
             worst = worst_subpopulation(model, rows, alpha0)
             described = describe(model, rows, worst, study.dataset.columns)
             described = replace(described, columns=described.columns[:MOST_COLUMNS])
@@ -107,18 +112,12 @@ def _look(
             seen = replace(seen, stability=worst.divergence, exact=exact[place], worst=described)
     except (Exception, SystemExit) as error:  # the model has its scores; this is one thing less to say of it
         return replace(seen, failure=one_line(error))
-    return seen if closely else replace(seen, failure=NOT_LOOKED)
+    return seen if look.closely else replace(seen, failure=NOT_LOOKED)
 
 
 def alpha0_of(study: Study) -> float:
     told = study.dataset.facts.get("alpha0", ALPHA0)
     return told if 0 < told <= 0.5 else ALPHA0
-
-
-def some_rows(study: Study, environment: Environment) -> Environment:
-    """Rows that are few enough, with values that say what the task is: floats are regression."""
-    rows = environment.draw(MOST_ROWS)
-    return rows if study.dataset.task == "classification" else replace(rows, y=rows.y.astype(float))
 
 
 def _number(value: float | None) -> float:

@@ -15,7 +15,8 @@ from oodbench.errors import StudyFailed, one_line
 from oodbench.kit.stability import worst_subpopulation
 from oodbench.plugin.registry import find
 from oodbench.plugin.selector import ESTIMATED
-from oodbench.study.assess import alpha0_of, some_rows
+from oodbench.study.assess import alpha0_of
+from oodbench.study.looks import some_rows
 from oodbench.study.meter import Meter
 from oodbench.study.sealed import hand_out
 
@@ -70,7 +71,8 @@ def look_closer(
         (seed, environment.name): environment for seed in study.seeds for environment in study.data.validation[seed]
     }
     pooled = {
-        seed: some_rows(study, Environment.pooled("validation", study.data.validation[seed])) for seed in study.seeds
+        seed: some_rows(study.dataset, Environment.pooled("validation", study.data.validation[seed]))
+        for seed in study.seeds
     }
     models: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in rows:

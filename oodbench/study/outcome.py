@@ -11,7 +11,7 @@ from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.plugin.selector import part_of, sees_target, told_to
 from oodbench.settings.fields import as_dict
-from oodbench.study.assess import assess, join
+from oodbench.study.assess import assess, join, score_pooled
 from oodbench.study.closer import estimate, look_closer
 from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
@@ -60,9 +60,11 @@ def conclude(
     predictors: Mapping[tuple[int, int], Predictor],
     write_down: Callable[[Chosen], object],
     started: float,
+    look: bool = True,
+    say: Callable[[str], object] = lambda text: None,
 ) -> Outcome:
-    """Select on validation scores, write the selection down, open the test environments, and look how stable the
-    chosen models are."""
+    """Select on validation scores, write the selection down, open the test environments, and `look` how stable the
+    chosen models are, which may take long: `say` is told."""
     rows, failures = _gather(study, packs)
     ledger = _ledger(study, packs, failures)
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
@@ -77,7 +79,8 @@ def conclude(
             rows = [*rows, *_ask(estimate, study, selector, validation, predictors)]
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.of_seed(seed), seed] for seed in study.seeds}
-        stability, pooled = _ask(assess, study, models, choice, drawn)
+        pooled = _ask(score_pooled, study, models, choice)
+        stability = _ask(assess, study, models, drawn, say) if look else None
     except (StudyFailed, TrainingFailed) as error:
         reason = str(error) or type(error).__name__
         reason += f"; first failure: {failures[0].reason}" if failures else ""
@@ -255,6 +258,8 @@ def _data_used(study: Study) -> DataUsed:
         columns=study.dataset.columns,
         training_rows={environment.name: len(environment) for environment in data.train[first]},
         validation_rows={environment.name: len(environment) for environment in data.validation[first]},
+        scaled=bool(study.dataset.target_is_scaled),
+        left_out=dict(study.dataset.rows_left_out),
     )
 
 

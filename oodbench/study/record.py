@@ -145,6 +145,8 @@ class DataUsed:
     columns: tuple[str, ...] | None
     training_rows: Mapping[str, int]
     validation_rows: Mapping[str, int]
+    scaled: bool = False  # whether the targets of a regression are standardised, so that errors are not in their units
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows of the data that are not used, by the reason
 
 
 @dataclass(frozen=True)

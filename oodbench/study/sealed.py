@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from oodbench.engine.data import Environment
 from oodbench.engine.fitted import constant_model
+from oodbench.engine.said import answer_together
 from oodbench.engine.scoring import score, score_together
 from oodbench.errors import StudyFailed
 from oodbench.plugin.dataset import fault_in, fingerprint
 from oodbench.plugin.selector import Target
-from oodbench.study.assess import MOST_ROWS, MOST_TEST_ROWS, some_rows
+from oodbench.study.looks import MOST_ROWS, draw_test, some_rows
 from oodbench.study.meter import Meter
 from oodbench.study.record import CONSTANT, NO_CONFIGURATION, OPENED, Opening
 from oodbench.study.selectors import find_selector
@@ -58,17 +59,13 @@ def open_test(
         fingerprints.append(fingerprint(whole))
         test = [_without_rows(environment, given_rows(environment, labels, seed)) for environment in whole]
         sizes = sizes or {environment.name: len(environment) for environment in test}
-        most = min(MOST_ROWS, MOST_TEST_ROWS // len(test))
-        drawn[seed] = [environment.draw(most) for environment in test]
+        drawn[seed] = draw_test(study.dataset, test)
         models = {number: predictors[number, seed] for number in wanted.configurations[seed]}
-        for environment in study.data.train[seed]:
-            rows += _score_all(study, models, seed, "train", environment)
-        for environment in test:
-            rows += _score_all(study, models, seed, "test", environment, meter)
         others = {number: predictors[number, seed] for number in wanted.afterwards.get(seed, ())}
         own = Meter(meter.metrics, meter.classes)  # what is missing of others is not so of the chosen
-        for environment in test:
-            rows += _score_all(study, others, seed, OPENED, environment, own)
+        rows += _score_all(study, models, seed, "train", study.data.train[seed])
+        rows += _score_all(study, models, seed, "test", test, meter)
+        rows += _score_all(study, others, seed, OPENED, test, own)
         rows += _score_constant(study, seed, test, meter)
     opening = Opening(
         opened_at=datetime.now(UTC).replace(microsecond=0),
@@ -85,7 +82,7 @@ def open_test(
 def hand_out(study: Study, selector: Selector, seed: int) -> dict[str, Target]:
     """What the selector may see of each test environment before the choice: some x, or a few labelled rows."""
     dataset = study.dataset
-    validation = some_rows(study, Environment.pooled("validation", study.data.validation[seed]))
+    validation = some_rows(dataset, Environment.pooled("validation", study.data.validation[seed]))
     targets = {}
     for environment in _make_test(study, seed):
         x, y = environment.draw(MOST_ROWS).x, None
@@ -130,23 +127,23 @@ def _score_all(
     models: Mapping[int, Predictor],
     seed: int,
     part: str,
-    environment: Environment,
+    environments: Sequence[Environment],
     meter: Meter | None = None,
 ) -> list[dict[str, Any]]:
     """Of the models by configuration. One that cannot be scored fails the study, or where it is looked at for
     diagnosis only, has no row."""
     rows = []
     dataset = study.dataset
-    together = list(models.values())
-    scores = score_together(together, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
-    for (configuration, model), scored in zip(models.items(), scores, strict=True):
-        if isinstance(scored, BaseException):
-            if part == OPENED:
-                continue
-            raise scored
-        where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
-        measured = meter.measure(model, environment) if meter else {}
-        rows.append(where | {"rows": len(environment)} | scored | measured)
+    for environment, answering in answer_together(list(models.values()), environments):
+        scores = score_together(answering, environment, dataset.task, dataset.classes, threads=os.cpu_count() or 1)
+        for configuration, model, scored in zip(models, answering, scores, strict=True):
+            if isinstance(scored, BaseException):
+                if part == OPENED:
+                    continue
+                raise scored
+            where = {"configuration": configuration, "seed": seed, "part": part, "environment": environment.name}
+            measured = meter.measure(model, environment) if meter else {}
+            rows.append(where | {"rows": len(environment)} | scored | measured)
     return rows
 
 
@@ -159,7 +156,7 @@ def _score_constant(study: Study, seed: int, test: Sequence[Environment], meter:
     return [
         {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
         | {"rows": len(environment)}
-        | score(constant, environment, dataset.task, dataset.classes)
-        | own.measure(constant, environment)
-        for environment in test
+        | score(answering, environment, dataset.task, dataset.classes)
+        | own.measure(answering, environment)
+        for environment, (answering,) in answer_together([constant], test)
     ]

@@ -62,7 +62,7 @@ class Study:
         if "environments" in self.needs and not self.data.labelled:
             raise MissingInformation(
                 f"method {self.method_name!r} needs environment labels, and {self.dataset_name!r} has only one "
-                f"training environment.\nChoose a dataset with several, or a method that needs none."
+                f"training environment.\n{self._several} or a method that needs none."
             )
         self._check_left_out()
         if "invariant" in self.needs and self.dataset.invariant is None:
@@ -90,6 +90,13 @@ class Study:
                 f"{self.dataset_name!r} has {has}.\n"
                 f"It needs at least {LEAST_ENVIRONMENTS} on every seed: choose another dataset, or another selector."
             )
+
+    @property
+    def _several(self) -> str:
+        """How to get several training environments: a setting that names the only one can name more."""
+        only = self.data.train[self.seeds[0]][0].name
+        naming = [name for name, value in as_dict(self.dataset).items() if value == (only,)]
+        return f"Name several, --set {naming[0]}={only},OTHER," if naming else "Choose a dataset with several,"
 
     @cached_property
     def told(self) -> dict[str, Value]:

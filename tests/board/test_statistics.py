@@ -17,6 +17,7 @@ from scipy.stats import ttest_rel
 from oodbench.board.moderated import FEWEST_UNITS, _inverse_trigamma, moderated_t, pair_p, shared_p
 from oodbench.board.statistics import (
     LEVEL,
+    MANY,
     crossed_interval,
     find_tiers,
     holm,
@@ -277,3 +278,15 @@ def test_the_errors_of_twenty_methods_stay_at_their_level_and_effects_are_found(
     assert found[1.0]["all pairs"] > 0.25
     assert found[1.0]["against the first"] > 0.5
     assert found[2.0]["all pairs"] > 0.9
+
+
+def test_intervals_of_very_many_units_are_those_of_the_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    table = rng.gamma(1, size=(6, MANY + 1)) + rng.normal(0, 0.1, (6, 1))
+    quick_ones = mean_interval(table[0]), crossed_interval(table)
+    monkeypatch.setattr("oodbench.board.statistics.MANY", 2 * MANY)
+    resampled = mean_interval(table[0]), crossed_interval(table)
+    for quick_one, slow in zip(quick_ones, resampled, strict=True):
+        assert quick_one is not None
+        assert slow is not None
+        assert quick_one == pytest.approx(slow, abs=0.05 * (slow[1] - slow[0]))

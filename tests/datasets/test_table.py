@@ -256,6 +256,7 @@ BAD = [
     ({"path": "twice.csv"}, "has two columns 'age'"),
     ({"path": "dates.parquet"}, "column 'born' holds timestamp"),
     ({"path": "infinite.parquet"}, "column 'weight' has 1 infinite values"),
+    ({"path": "large.csv"}, "column 'weight' has 1e+300, too large a number to compute with"),
     ({"path": "constant.csv"}, "no column varies in the training environments"),
     ({"path": "one.csv"}, "column 'state' has fewer than two environments"),
     ({"target": "incom"}, "there is no column 'incom'. Did you mean 'income'?\npeople.csv has: state, age"),
@@ -303,6 +304,9 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     infinite = frame.copy()
     infinite.loc[70, "weight"] = np.inf
     infinite.to_parquet(folder / "infinite.parquet")
+    large = frame.copy()
+    large.loc[170, "weight"] = 1e300  # a test row
+    large.to_csv(folder / "large.csv", index=False)
     frame[["state", "income"]].assign(age=3).to_csv(folder / "constant.csv", index=False)
     frame[frame["state"] == "MA"].to_csv(folder / "one.csv", index=False)
     make_frame(150).to_csv(folder / "many.csv", index=False)
@@ -337,6 +341,16 @@ def test_mistakes_end_the_command(cli: Cli, csv: Path, settings: dict[str, str],
     assert expected in done.err
     assert len(done.err.strip().splitlines()) == 2
     assert [path.name for path in csv.parent.iterdir()] == ["people.csv"]
+
+
+def test_a_method_that_needs_environments_says_how_to_name_several(cli: Cli, csv: Path) -> None:
+    settings = {"path": "people.csv", "target": "income", "environment": "state", "train": "MA"}
+    done = cli("run", "-m", "irm", "-d", "table", *set_options(**settings))
+    assert done.code == 2
+    assert done.err.splitlines()[-2:] == [
+        "error: method 'irm' needs environment labels, and 'table' has only one training environment.",
+        "Name several, --set train=MA,OTHER, or a method that needs none.",
+    ]
 
 
 def test_without_settings_it_can_be_shown(cli: Cli) -> None:

@@ -356,8 +356,13 @@ def test_a_method_that_needs_environments_on_a_dataset_without(tmp_path: Path) -
 
 
 def test_a_method_that_needs_environments_gets_them_and_it_is_recorded(tmp_path: Path) -> None:
-    (row,) = run(WantsGroups, directory=tmp_path).leaderboard().rows
+    result = run(WantsGroups, directory=tmp_path, no_stability=True)
+    (row,) = result.leaderboard().rows
     assert row.information == "environments"
+    assert result.results()["stability"].isna().all()
+    board = oodbench.leaderboard("selection_bias", settings=TINY, stability=True, directory=tmp_path)
+    assert board.rows[0].cells["validation_stability"].value is None
+    assert board.rows[0].missing == {"stability": "the study was run with --no-stability; run it again with --fresh"}
     assert row.cells["mean_error"].value is not None
 
 

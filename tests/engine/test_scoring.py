@@ -15,6 +15,7 @@ from oodbench import Environment, Linear, Mlp, Recipe
 from oodbench.engine.data import Task
 from oodbench.engine.fitted import CHUNK_ROWS, FittedModel
 from oodbench.engine.models import Model
+from oodbench.engine.said import MANY, Said, answer_together
 from oodbench.engine.scoring import f1, score, score_together
 from oodbench.errors import TrainingFailed
 
@@ -108,3 +109,41 @@ def test_a_model_that_diverged_does_not_touch_the_others() -> None:
     first, second = score_together([bad, good], environment, "classification", 2)
     assert isinstance(first, TrainingFailed)
     assert second == score(good, environment, "classification", 2)
+
+
+@pytest.mark.parametrize(("classes", "loss"), [(1, "auto"), (2, "cross_entropy"), (3, "squared")])
+def test_models_say_of_many_small_environments_at_once_what_they_say_of_each(classes: int, loss: Loss) -> None:
+    rng = np.random.default_rng(2)
+    task: Task = "classification" if classes > 1 else "regression"
+    (model,) = fitted(Mlp(width=(8,)), Recipe(loss=loss), classes, 1)
+    small = [
+        Environment(
+            f"e{number}",
+            rng.normal(size=(number % 5 + 1, 3)),
+            rng.integers(0, classes, number % 5 + 1) if classes > 1 else rng.normal(size=number % 5 + 1),
+        )
+        for number in range(MANY + 1)
+    ]
+    other = Says(small[0].y)
+    answered = answer_together([model, other], small)
+    assert [environment for environment, _ in answered] == small
+    for environment, (said, same) in answered:
+        assert isinstance(said, Said)
+        assert same is other
+        assert score(said, environment, task, classes) == pytest.approx(
+            score(model, environment, task, classes), rel=1e-4, abs=1e-6
+        )
+        if classes > 1:
+            np.testing.assert_allclose(said.predict_proba(small[0].x), model.predict_proba(environment.x), rtol=1e-5)
+    few = answer_together([model], small[:MANY])
+    assert all(answering == [model] for _, answering in few)
+
+
+@pytest.mark.parametrize("of_target", [False, True])
+def test_a_row_that_nothing_can_be_computed_with_is_no_fault_of_the_training(of_target: bool) -> None:
+    (model,) = fitted(Linear(), Recipe(), 1, 1)
+    x, y = np.ones((5, 3)), np.ones(5)
+    (y if of_target else x[:, 1])[2] = 1e300
+    for predictor in (model, Says(np.full(5, np.inf))):
+        with pytest.raises(TrainingFailed, match=r"row 3 of environment 'late' has 1e\+300, too large to compute with"):
+            score(predictor, Environment("late", x, y), "regression", 2)

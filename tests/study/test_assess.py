@@ -6,10 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from oodbench import Environment
-from oodbench.study.assess import MOST_LOOKS, MOST_ROWS, NOT_LOOKED, assess
-from oodbench.study.record import Assessment, Chosen
+from oodbench.study import assess as assessing
+from oodbench.study.assess import NOT_LOOKED, assess
+from oodbench.study.looks import MOST_COST, MOST_ENVIRONMENTS, MOST_LOOKS, MOST_ROWS, draw_test, plan_looks
+from oodbench.study.record import Assessment
 
 
 class FirstColumn:
@@ -23,17 +26,21 @@ def environment(name: str, rows: int = 40) -> Environment:
     return Environment(name, x, x[:, 0] + rng.normal(size=rows))
 
 
-def look(seeds: int, tests: int, validation: list[Environment]) -> tuple[Assessment, ...]:
+def study_of(seeds: int, validation: list[Environment], task: str = "regression", classes: int = 2) -> Any:
     facts: dict[str, float] = {}
-    dataset: Any = SimpleNamespace(task="regression", classes=2, columns=None, facts=facts)
+    dataset = SimpleNamespace(task=task, classes=classes, columns=None, facts=facts)
     training = SimpleNamespace(
         train=dict.fromkeys(range(seeds), (environment("train"),)), validation=dict.fromkeys(range(seeds), validation)
     )
-    study: Any = SimpleNamespace(dataset=dataset, data=training)
+    return SimpleNamespace(dataset=dataset, data=training, label="erm", dataset_id="data")
+
+
+def look(seeds: int, tests: int, validation: list[Environment], said: list[str] | None = None) -> list[Assessment]:
     test = [environment(f"t{number}") for number in range(tests)]
     models = dict.fromkeys(range(seeds), FirstColumn())
-    stability, _ = assess(study, models, Chosen("worst", 0, 1.0, {}), dict.fromkeys(range(seeds), test))
-    return stability.assessments
+    say = (lambda text: None) if said is None else said.append
+    stability = assess(study_of(seeds, validation), models, dict.fromkeys(range(seeds), test), say)
+    return list(stability.assessments)
 
 
 def test_with_many_test_environments_worst_sub_populations_are_of_the_first_seeds() -> None:
@@ -53,3 +60,34 @@ def test_a_single_validation_environment_is_all_of_them_and_is_looked_at_once() 
     assert (pooled.part, pooled.environment, pooled.rows) == ("pooled", "validation", MOST_ROWS)
     assert (only.part, only.environment, only.rows) == ("validation", "v", MOST_ROWS)
     assert only.stability == pooled.stability
+
+
+def test_of_very_many_test_environments_some_are_looked_at_spread_evenly() -> None:
+    dataset: Any = SimpleNamespace(task="regression", classes=2)
+    kept = draw_test(dataset, [environment(f"t{number}", 12) for number in range(10 * MOST_ENVIRONMENTS)])
+    assert [rows.name for rows in kept] == [f"t{10 * number}" for number in range(MOST_ENVIRONMENTS)]
+    assert {len(rows) for rows in kept} == {12}
+
+
+def test_many_classes_cost_fewer_rows_and_fewer_looks_the_board_s_first() -> None:
+    validation = [environment("v", MOST_ROWS), environment("w", MOST_ROWS)]
+    study = study_of(3, validation, "classification", classes=9)
+    test = draw_test(study.dataset, [environment(f"t{number}", 1000) for number in range(50)])
+    looks = plan_looks(study, dict.fromkeys(range(3), test))
+    assert len(looks) == 3 * (1 + 2 + 50)
+    assert max(len(look.rows) for look in looks) == MOST_ROWS // 8
+    close = [look for look in looks if look.closely]
+    assert sum(8**1.5 * len(look.rows) for look in close) < MOST_COST
+    assert [look.part for look in close].count("pooled") == 3
+    assert {look.seed for look in close if look.part == "test"} == {0}
+    two = plan_looks(study_of(3, validation, "classification"), dict.fromkeys(range(3), test))
+    assert [look.part for look in two if look.closely].count("test") == 2 * 50
+
+
+def test_who_waits_for_long_is_told_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    look(1, 3, [environment("v")], said)
+    assert not said
+    monkeypatch.setattr(assessing, "QUIET", -1)
+    look(1, 3, [environment("v")], said)
+    assert said[1].startswith("erm on data: its stability in 1 of 4 places; --no-stability")

@@ -88,8 +88,9 @@ def test_files_are_written_and_the_same_record_gives_the_same_bytes(
     path, result = short
     written = result.write(tmp_path / "one")
     drawn = ["regression/1/distribution.svg", "regression/2/distribution.svg"]
-    names = ["regression.md", "regression.csv", "regression_cells.csv", "regression.tex", *drawn]
-    names += ["curve.md", "curve.csv", "curve_cells.csv", "curve.svg", "page/index.html", "README.md"]
+    tables = (".md", ".csv", "_cells.csv", "_chosen.csv", "_sweep.csv")
+    names = [*(f"regression{ending}" for ending in (*tables, ".tex")), *drawn]
+    names += [*(f"curve{ending}" for ending in (*tables, ".svg")), "page/index.html", "README.md"]
     assert [file.relative_to(tmp_path / "one").as_posix() for file in written] == names
     same = cli("compare", str(tmp_path / "one"), str(tmp_path / "one"), "--json")
     assert same.code == 0, same.err
@@ -112,6 +113,12 @@ def test_files_are_written_and_the_same_record_gives_the_same_bytes(
         "",
     ]
     assert [row["method"] for row in rows].count("constant") == 2  # one a board
+    tried = list(csv.DictReader(texts["regression_sweep.csv"].splitlines()))
+    assert {(row["dataset_id"], row["method"]) for row in tried} == {
+        (row["dataset_id"], row["method"]) for row in rows if row["method"] != "constant"
+    }
+    assert len(list(csv.DictReader(texts["regression_chosen.csv"].splitlines()))) == 4
+    assert 'href="../regression_sweep.csv"' in texts["page/index.html"]
     points = list(csv.DictReader(texts["curve.csv"].splitlines()))
     assert [(point["method"], point["alpha0"]) for point in points] == [("fdro", "0.1"), ("fdro", "0.5")]
     assert texts["curve.svg"].startswith("<?xml")
@@ -195,12 +202,12 @@ def test_a_suite_of_ones_own_through_the_command_line(
     assert done.code == 0, done.err
     assert "4 trainings in " in done.err
     assert " in total" in done.err
-    assert "wrote 12 files" in done.err
+    assert "wrote 16 files" in done.err
     assert "A curve" in done.out
     board = cli("leaderboard", *command, "-o", "again")
     assert board.out == done.out
     written = [path.relative_to(tmp_path / "boards") for path in (tmp_path / "boards").rglob("*") if path.is_file()]
-    assert len(written) == 12
+    assert len(written) == 16
     for file in written:
         assert (tmp_path / "boards" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
     told = cli("leaderboard", *command, "--json").json()

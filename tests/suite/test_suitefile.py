@@ -118,7 +118,6 @@ def test_published_figures_that_do_not_fit(tmp_path: Path, row: str, expected: s
         (["leaderboard", "--suite", "paper", "selection_bias"], "does not go with --suite"),
         (["leaderboard", "--suite", "paper", "--format", "md"], "--format md does not go with --suite"),
         (["leaderboard", "--suite", "paper", "--against", "erm"], "--against does not go with --suite"),
-        (["leaderboard", "selection_bias", "-o", "out"], "--output is for suites"),
         (["leaderboard"], "name a dataset, or a suite with --suite"),
     ],
 )

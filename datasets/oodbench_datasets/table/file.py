@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.scoring import LARGEST
 from oodbench.errors import InvalidSetting
 
 
@@ -76,6 +77,12 @@ class TableFile:
             raise InvalidSetting(
                 f"dataset 'table': column {name!r} has {infinite} infinite values.\n"
                 "Correct them in the file, or leave them empty: an empty field is a missing value."
+            )
+        large = values[np.abs(values) > LARGEST]
+        if len(large):
+            raise InvalidSetting(
+                f"dataset 'table': column {name!r} has {large[0]:g}, too large a number to compute with.\n"
+                "Correct it in the file, leave the row out with where, or list it in missing."
             )
         return values
 

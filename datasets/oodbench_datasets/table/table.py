@@ -67,6 +67,14 @@ class Table(TableSettings, Dataset):
         blocks = zip(features, itertools.pairwise(ends), strict=True)
         return tuple(range(start, end) for feature, (start, end) in blocks if isinstance(feature, Category))
 
+    @property
+    def target_is_scaled(self) -> bool:
+        return self.task == "regression"
+
+    @property
+    def rows_left_out(self) -> Mapping[str, int]:
+        return self._prepared.left_out
+
     def describe_data(self) -> Mapping[str, Sequence[Mapping[str, object]]]:
         return describe(self, self._prepared)
 
