@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oodbench.encoder.encoder import Encoder
 from oodbench.engine.data import Environment, Task
 from oodbench.engine.models import Linear, Model
 from oodbench.engine.recipe import Recipe
@@ -112,6 +113,13 @@ class Dataset(ABC):
     def facts(self) -> Mapping[str, float | int]:
         """What the author knows of the data and gives to methods that `uses` it, such as alpha0."""
         return {}
+
+    def encoder(self, seed: int) -> Encoder | None:
+        """How raw rows become this seed's features, and what outputs stand for, if the dataset encodes raw rows.
+
+        The dataset encodes its own rows with it. Models that are kept have it, and so take raw rows.
+        """
+        return None
 
     @property
     def invariant(self) -> tuple[int, ...] | None:

@@ -14,16 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oodbench.encoder.dates import part_names
+from oodbench.encoder.numbers import MARKS
 from oodbench.errors import InvalidSetting, UnknownName
 from oodbench.plugin.reading import open_regular
-from oodbench_datasets.table.convert import MARKS, convert_texts
-from oodbench_datasets.table.dates import part_names, replace_dates
+from oodbench_datasets.table.convert import convert_texts
+from oodbench_datasets.table.dates import replace_dates
 from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.many import EXTENSIONS, FILE, file_title, find_files, join_tables
 from oodbench_datasets.table.size import PARQUET, check_bytes, check_column_count, check_table_size
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 SHOWN = 20  # column names in a message
+EMPTY = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
+    "NaN", "n/a", "nan", "null",
+)  # fmt: skip
+"""What pyarrow takes for a missing value in a text file."""
 LONGEST_LINE = 1 << 20
 LONGEST_BLOCK = (1 << 31) - 1  # bytes, as pyarrow counts them
 
@@ -178,9 +185,9 @@ def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], tit
     files = tuple((source.path, data.num_rows) for source, data in zip(sources, tables, strict=True))
     data = tables[0] if len(tables) == 1 else join_tables(tables, [file_title(file) for file, _ in files], titled)
     data = convert_texts(data, how.missing, how.thousands, how.decimal)
-    data = replace_dates(data, how.dates, how.date_parts, how.date_format)
+    data, formats = replace_dates(data, how.dates, how.date_parts, how.date_format)
     digest = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return TableFile(path, digest, data, files)
+    return TableFile(path, digest, data, files, formats)
 
 
 def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading) -> Any:
@@ -189,7 +196,7 @@ def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading
 
     options = ConvertOptions(
         include_columns=list(columns), strings_can_be_null=True, decimal_point=MARKS[how.decimal],
-        null_values=[*ConvertOptions().null_values, *how.missing],
+        null_values=[*EMPTY, *how.missing],
     )  # fmt: skip
     parse = ParseOptions(delimiter=separator)
     try:
