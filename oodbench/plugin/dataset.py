@@ -187,6 +187,18 @@ def _fault_in_classes(
     return None
 
 
+def fault_in_encoder(encoder: Encoder | None, dataset: Dataset) -> str | None:
+    """Why it cannot be the dataset's, or None."""
+    if encoder is None:
+        return None
+    if dataset.columns is not None and encoder.names != tuple(dataset.columns):
+        return f"the encoder gives the features {', '.join(encoder.names[:5])} ..., which are not the dataset's columns"
+    classes = dataset.classes if dataset.task == "classification" else 0
+    if len(encoder.classes) != classes:
+        return f"the encoder names {len(encoder.classes)} classes, and the dataset has {classes}"
+    return None
+
+
 _sealed = False
 
 

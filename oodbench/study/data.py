@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from oodbench.engine.data import Environment, TrainingRows
-from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
+from oodbench.plugin.dataset import Dataset, fault_in, fault_in_encoder, fingerprint
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,9 @@ class SharedData:
         self.dataset = dataset
         self.train = {seed: tuple(dataset.train(seed)) for seed in seeds}
         self.validation = {seed: tuple(dataset.validation(seed)) for seed in seeds}
+        self.encoders = {seed: dataset.encoder(seed) for seed in seeds}
         for seed in seeds:
+            self._check(fault_in_encoder(self.encoders[seed], dataset))
             self._check(fault_in("training", self.train[seed], dataset))
             self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
         for part, make in (("training", dataset.train), ("validation", dataset.validation)):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from oodbench.encoder.encoder import Encoder
 from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.settings.fields import as_dict
@@ -49,6 +50,7 @@ class Outcome:
     record: StudyRecord
     results: pd.DataFrame  # one row per configuration, seed, part and environment
     models: Models = field(default_factory=dict)
+    encoders: Mapping[int, Encoder | None] = field(default_factory=dict)  # by seed
 
 
 def conclude(
@@ -78,7 +80,7 @@ def conclude(
     results["chosen"] = results["configuration"] == choice.configuration
     results = join(results, stability)
     record = _record(study, ledger, failures, started, "", choice, opening, stability, models, meter)
-    return Outcome(record, results, models)
+    return Outcome(record, results, models, study.data.encoders)
 
 
 def _choose_and_open(

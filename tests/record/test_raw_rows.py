@@ -1,0 +1,113 @@
+"""The model that is kept takes raw rows: from raw files through every door, its answers are the study's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oodbench.record.artifacts import write_artifacts
+from raw_tables import Case, make_case
+
+TREE = "sklearn:sklearn.tree.DecisionTreeClassifier"
+KINDS = ["numbers", "categories", "regression", "three", "census"]
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Case]:
+    folder = tmp_path_factory.mktemp("raw")
+    return lambda name, method="erm": make_case(name, folder, method)
+
+
+@pytest.fixture(scope="module")
+def kept(case: Callable[..., Case], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of the model of a seed, as it is recorded."""
+    folders: dict[tuple[str, str], Path] = {}
+
+    def folder(name: str, seed: int, method: str = "erm") -> Path:
+        if (name, method) not in folders:
+            folders[name, method] = tmp_path_factory.mktemp("artifacts")
+            write_artifacts(case(name, method).outcome, folders[name, method])
+        return folders[name, method] / f"models/seed-{seed}"
+
+    return folder
+
+
+def own_answers(case: Case, part: str, seed: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    """Predictions and probabilities of the study's model, on its own encoded rows."""
+    model: Any = case.outcome.models[seed]
+    encoder = case.study.data.encoders[seed]
+    assert encoder is not None
+    answers: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
+    for environment in getattr(case.study.dataset, part)(seed):
+        predicted = model.predict(environment.x)
+        if encoder.classes:
+            names = np.array(encoder.classes, dtype=object)[predicted]
+            answers[environment.name] = names, model.predict_proba(environment.x)
+        else:
+            answers[environment.name] = encoder.center + encoder.scale * predicted, None
+    return answers
+
+
+def check_answers(frame: pd.DataFrame, expected: tuple[np.ndarray, np.ndarray | None]) -> None:
+    predicted, probabilities = expected
+    if probabilities is None:
+        np.testing.assert_allclose(frame["prediction"], predicted, rtol=1e-6)
+    else:
+        assert frame["prediction"].tolist() == predicted.tolist()
+        np.testing.assert_allclose(frame.iloc[:, 1:], probabilities, rtol=0, atol=1e-6)
+
+
+def load(folder: Path) -> Any:
+    from mlflow.pyfunc import load_model
+
+    return load_model(str(folder))
+
+
+@pytest.mark.parametrize(("kind", "method"), [*((kind, "erm") for kind in KINDS), ("categories", TREE)])
+def test_a_kept_model_answers_raw_rows_as_the_study_does(
+    case: Callable[..., Case], kept: Callable[..., Path], kind: str, method: str
+) -> None:
+    study = case(kind, method)
+    for seed in study.study.seeds:
+        model = load(kept(kind, seed, method))
+        for part in ("train", "test"):
+            expected = own_answers(study, part, seed)
+            for name, rows in study.raw(part, seed).items():
+                shuffled = rows[list(rows.columns[::-1])].assign(extra=1)
+                check_answers(model.predict(shuffled), expected[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_raw_training_rows_are_the_recorded_ones(
+    case: Callable[..., Case], kept: Callable[..., Path], kind: str
+) -> None:
+    study = case(kind)
+    results = study.outcome.results
+    results = results[results["chosen"] & (results["part"] == "train")]
+    encoder = study.study.data.encoders[0]
+    assert encoder is not None
+    rows = study.raw("train", 0)
+    for environment in study.study.dataset.train(0):
+        frame = load(kept(kind, 0)).predict(rows[environment.name])
+        recorded = results[(results["seed"] == 0) & (results["environment"] == environment.name)]
+        if encoder.classes:
+            target = np.array(encoder.classes, dtype=object)[environment.y]
+            assert (frame["prediction"].to_numpy() == target).mean() == pytest.approx(recorded["accuracy"].item())
+        else:
+            errors = (frame["prediction"].to_numpy() - rows[environment.name]["pay"].to_numpy()) / encoder.scale
+            assert np.square(errors).mean() == pytest.approx(recorded["error"].item(), rel=1e-6)
+
+
+def test_the_signature_has_raw_names_and_the_metadata_their_kinds(kept: Callable[..., Path]) -> None:
+    metadata = load(kept("categories", 0)).metadata
+    assert metadata.metadata["columns"] == {
+        "size": "number", "weight": "number", "color": "text", "shop": "text", "stars": "code", "grade": "rank",
+        "open": "truth", "day": "date", "cost": "number",
+    }  # fmt: skip
+    assert metadata.get_input_schema().input_names() == list(metadata.metadata["columns"])
+    assert metadata.get_output_schema().input_names() == ["prediction", "probability_no", "probability_yes"]
