@@ -81,7 +81,7 @@ class Encoder:
         return self.encode(self.read(rows))
 
     def count_strangers(self, columns: Mapping[str, Column]) -> dict[str, int]:
-        """By column, the rows with a level that has no feature of its own, if there are any."""
+        """By column, the rows with a level that training did not have, if there are any and the encoder can tell."""
         counts = {step.column: len(strangers(step, columns[step.column])) for step in self.steps}
         return {name: count for name, count in counts.items() if count}
 

@@ -67,15 +67,20 @@ def as_arrow(rows: Any, names: Sequence[str]) -> dict[str, Any]:
     import pyarrow as pa
 
     known = [str(name) for name in (rows.column_names if isinstance(rows, pa.Table) else rows.columns)]
+    check_columns(names, known)
+    if isinstance(rows, pa.Table):
+        return {name: _plain(rows.column(name)) for name in names}
+    return {name: _plain(_from_pandas(rows.iloc[:, known.index(name)])) for name in names}
+
+
+def check_columns(names: Sequence[str], known: Sequence[str]) -> None:
+    """Whether rows with the columns `known` have these, each once."""
     for name in names:
         if name not in known:
             listed = ", ".join(known[:SHOWN]) + (f" and {len(known) - SHOWN} more" if len(known) > SHOWN else "")
             raise UnknownName("column", name, known, f"The model needs it. The rows have: {listed or 'no columns'}.")
-        if known.count(name) > 1:
+        if list(known).count(name) > 1:
             raise UnusableData(f"the rows have two columns {name!r}.\nLeave one of them out.")
-    if isinstance(rows, pa.Table):
-        return {name: _plain(rows.column(name)) for name in names}
-    return {name: _plain(_from_pandas(rows.iloc[:, known.index(name)])) for name in names}
 
 
 def _from_pandas(series: Any) -> Any:
@@ -157,11 +162,13 @@ def _read_truths(column: Any, raw: RawColumn, marks: Marks) -> Levels:
 
 
 def _read_ranks(column: Any, raw: RawColumn, marks: Marks) -> NDArray[np.float64]:
-    """A level that has no place in the order is as good as missing."""
     levels = as_levels(column)
-    ranks = {level: float(rank) for rank, level in enumerate(raw.order)}
-    found: NDArray[np.float64] = np.array([*(ranks.get(text, np.nan) for text in levels.texts), np.nan])[levels.codes]
-    return found
+    for code, text in enumerate(levels.texts):
+        if text not in raw.order:
+            row = int((levels.codes == code).argmax())
+            raise _unreadable(raw, repr(text), row, f"one of {', '.join(raw.order)}")
+    ranks = np.array([*(raw.order.index(text) for text in levels.texts), np.nan])
+    return ranks[levels.codes]
 
 
 def _read_parts(column: Any, raw: RawColumn, numeric: Collection[str]) -> dict[str, Column]:

@@ -158,8 +158,8 @@ Step = Scaled | Marked | Indicators | Lookup | CodeGroups
 
 
 def strangers(step: Step, column: Column) -> Integers:
-    """The rows with a level that the step does not name."""
-    if not isinstance(step, Indicators | Lookup):
+    """The rows with a level that training did not have; unless these share a feature with rare ones."""
+    if not isinstance(step, Indicators | Lookup) or (isinstance(step, Indicators) and step.other != NOWHERE):
         return np.empty(0, dtype=np.int64)
     levels = _levels(column)
     named = set(step.levels)

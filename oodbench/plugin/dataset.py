@@ -138,6 +138,18 @@ class Dataset(ABC):
     def test(self, seed: int) -> Sequence[Environment]:
         """What the chosen configuration is evaluated on, once. In a search worker this raises."""
 
+    def all_train(self, seed: int) -> tuple[Sequence[Environment], Encoder | None]:
+        """All training rows, for a model that is fitted again to more than a seed's part of them, and their encoder.
+
+        Unless a dataset says otherwise, those of the seed and the validation rows of environments of the same names.
+        """
+        others = {environment.name: environment for environment in self.validation(seed)}
+        together = [
+            Environment.pooled(own.name, [own, others[own.name]] if own.name in others else [own])
+            for own in self.train(seed)
+        ]
+        return together, self.encoder(seed)
+
     def rng(self, seed: int, part: str) -> np.random.Generator:
         """A generator for one part of the data; parts do not share a stream."""
         return np.random.default_rng([seed, *type(self).__name__.encode(), 0, *part.encode()])

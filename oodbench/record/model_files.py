@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ARRAYS = "model.safetensors"
+MODELS = "models"  # the folder of models that were taken away
 ENCODER = "encoder"  # in the description of the arrays
 REQUIRED = ("oodbench", "mlflow", "numpy", "safetensors")
 _version = functools.cache(version)  # a study has a model per seed
@@ -177,7 +178,22 @@ def read_model(path: Path) -> tuple[StoredModel, Encoder | None]:
         ) from None
 
 
+def load_ensemble(folder: Path) -> Ensemble:
+    """All models of a folder; each has its encoder."""
+    members = []
+    for path in sorted(folder.glob("*.safetensors"), key=lambda path: (len(path.name), path.name)):
+        model, encoder = read_model(path)
+        if encoder is None:
+            raise UnreadableRecord(f"the model {path} is damaged: it has no encoder.\nExport it again.")
+        members.append(Member(model, encoder))
+    if not members:
+        raise UnreadableRecord(f"{folder} has no model.\nExport it again.")
+    return Ensemble(tuple(members))
+
+
 def _load_pyfunc(path: str) -> StoredPredictor | StoredEnsemble:
-    """The door MLflow knocks at."""
+    """The door MLflow knocks at: a model, or a folder of models that were taken away."""
+    if Path(path).is_dir():
+        return StoredEnsemble(load_ensemble(Path(path)))
     model, encoder = read_model(Path(path))
     return StoredPredictor(model) if encoder is None else StoredEnsemble(Ensemble((Member(model, encoder),)))

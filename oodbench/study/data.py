@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -55,8 +56,14 @@ class SharedData:
         """All that a worker gets of a seed, made once; labels and the invariant columns only where they are needed."""
         key = (seed, labelled, with_truth)
         if key not in self._for_search:
-            data = self.dataset
-            rows = TrainingRows.pooled(self.train[seed], data.task, data.classes, labelled, data.columns)
-            rows = replace(rows, invariant=data.invariant if with_truth else None, categories=data.categories)
+            rows = pool_rows(self.dataset, self.train[seed], labelled, with_truth)
             self._for_search[key] = SearchData(rows, self.validation[seed])
         return self._for_search[key]
+
+
+def pool_rows(
+    data: Dataset, environments: Sequence[Environment], labelled: bool, with_truth: bool = False
+) -> TrainingRows:
+    """Training rows as a method sees them, with labels and the invariant columns only where they are needed."""
+    rows = TrainingRows.pooled(environments, data.task, data.classes, labelled, data.columns)
+    return replace(rows, invariant=data.invariant if with_truth else None, categories=data.categories)

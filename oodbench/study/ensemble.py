@@ -79,7 +79,7 @@ class Ensemble:
         return frame
 
     def count_strangers(self, rows: Any) -> dict[str, int]:
-        """By column, the rows with a level that has no feature of its own: a rare one, or one not seen in training."""
+        """By column, the rows with a level that training did not have, if there are any and the encoder can tell."""
         return self._encoder.count_strangers(self._encoder.read(rows))
 
     @property

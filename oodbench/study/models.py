@@ -38,6 +38,14 @@ def restore(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> Sto
     return FittedModel.restore(arrays, about, find("model", about["family"]))
 
 
+def count_classes(model: StoredModel) -> int:
+    """0 for a regression."""
+    if isinstance(model, EstimatorModel):
+        return model.classes if len(model.labels) else 0
+    outputs = model.width if isinstance(model, FittedModel) else len(model.constant)
+    return max(2, outputs) if model.classification else 0
+
+
 def storable(models: Mapping[int, Predictor]) -> dict[int, Storable]:
     """Those of the models, by seed, that the record can keep."""
     return {seed: model for seed, model in models.items() if isinstance(model, Storable) and model.arrays()}

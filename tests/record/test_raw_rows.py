@@ -10,7 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import oodbench
+from migrated import share_migrations
 from oodbench.record.artifacts import write_artifacts
+from oodbench.record.delivery import deliver
+from oodbench.record.outbox import Outbox
+from oodbench.record.tracking import Record
 from raw_tables import Case, make_case
 
 TREE = "sklearn:sklearn.tree.DecisionTreeClassifier"
@@ -111,3 +116,87 @@ def test_the_signature_has_raw_names_and_the_metadata_their_kinds(kept: Callable
     }  # fmt: skip
     assert metadata.get_input_schema().input_names() == list(metadata.metadata["columns"])
     assert metadata.get_output_schema().input_names() == ["prediction", "probability_no", "probability_yes"]
+
+
+# ---- taken away
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    case: Callable[..., Case], migrated: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., tuple[str, Path]]:
+    """The run id of a study, and the directory of its record."""
+    share_migrations(migrated)
+    directory = tmp_path_factory.mktemp("record")
+    runs: dict[tuple[str, str], str] = {}
+
+    def run(name: str, method: str = "erm") -> tuple[str, Path]:
+        if (name, method) not in runs:
+            parcel = Outbox(directory).put(case(name, method).outcome, "", False)
+            record = Record(None, directory)
+            deliver(record, parcel)
+            (concluded,) = record.records_of([case(name, method).study])
+            runs[name, method] = concluded.run_id
+        return runs[name, method], directory
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def exported(
+    recorded: Callable[..., tuple[str, Path]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    folders: dict[tuple[str, str], Path] = {}
+
+    def export(name: str, method: str = "erm") -> Path:
+        if (name, method) not in folders:
+            run, directory = recorded(name, method)
+            folder = tmp_path_factory.mktemp("taken") / "new" / name
+            folders[name, method] = oodbench.export(run, folder, directory=directory)
+        return folders[name, method]
+
+    return export
+
+
+def mean_answers(case: Case) -> tuple[pd.DataFrame, np.ndarray]:
+    """Raw test rows of all environments, and the means of the models' values or probabilities."""
+    raw = case.raw("test", case.study.seeds[0])
+    answers = []
+    for seed in case.study.seeds:
+        own = own_answers(case, "test", seed)
+        pairs = [own[name] for name in raw]
+        answers.append(np.concatenate([values if chances is None else chances for values, chances in pairs]))
+    return pd.concat(raw.values()), np.mean(answers, axis=0)
+
+
+def check_means(frame: pd.DataFrame, expected: np.ndarray, classes: tuple[str, ...]) -> None:
+    if classes:
+        np.testing.assert_allclose(frame.iloc[:, 1:], expected, rtol=0, atol=1e-6)
+        assert frame["prediction"].tolist() == [classes[place] for place in expected.argmax(1)]
+    else:
+        np.testing.assert_allclose(frame["prediction"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "method"), [*((kind, "erm") for kind in KINDS), ("categories", TREE)])
+def test_exported_models_answer_alike_through_every_door(
+    case: Callable[..., Case],
+    exported: Callable[..., Path],
+    cli: Callable[..., Any],
+    tmp_path: Path,
+    kind: str,
+    method: str,
+) -> None:
+    folder = exported(kind, method)
+    rows, expected = mean_answers(case(kind, method))
+    model = oodbench.load_model(folder)
+    assert len(model.members) == 2
+    check_means(model.predict(rows), expected, model.classes)
+    check_means(load(folder).predict(rows), expected, model.classes)
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    for out in ("out.csv", "out.parquet"):
+        done = cli("predict", str(folder), "new.csv", "-o", out)
+        assert done.code == 0, done.err
+    check_means(
+        pd.read_csv(tmp_path / "out.csv", dtype={"prediction": str} if model.classes else None), expected, model.classes
+    )
+    check_means(pd.read_parquet(tmp_path / "out.parquet"), expected, model.classes)

@@ -7,7 +7,7 @@ the other states, each an environment.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -89,11 +89,12 @@ class Acs(Dataset):
 
     def encoder(self, seed: int) -> Encoder:
         """Of the columns of the census in the coding of 2018; the classes are the answers to the dataset's question."""
-        return self._fit(seed, self._rows(self.source))
+        rows = self._rows(self.source)
+        return self._fit(rows, self._chosen(seed, rows))
 
     def train(self, seed: int) -> Sequence[Environment]:
         rows = self._rows((*self.source, *self._targets))  # faults of test states are found before any work
-        encoder = self._fit(seed, rows)
+        encoder = self._fit(rows, self._chosen(seed, rows))
         return [
             _environment(state, rows[state], encoder, self._split(seed, state, len(rows[state]))[0])
             for state in self.source
@@ -101,7 +102,7 @@ class Acs(Dataset):
 
     def validation(self, seed: int) -> Sequence[Environment]:
         rows = self._rows(self.source)
-        encoder = self._fit(seed, rows)
+        encoder = self._fit(rows, self._chosen(seed, rows))
         return [
             _environment(state, rows[state], encoder, self._split(seed, state, len(rows[state]))[1])
             for state in self.source
@@ -109,8 +110,14 @@ class Acs(Dataset):
 
     def test(self, seed: int) -> Sequence[Environment]:
         rows = self._rows((*self.source, *self._targets))
-        encoder = self._fit(seed, rows)
+        encoder = self._fit(rows, self._chosen(seed, rows))
         return [_environment(state, rows[state], encoder, slice(None)) for state in self._targets]
+
+    def all_train(self, seed: int) -> tuple[Sequence[Environment], Encoder]:
+        """All rows of the source states, for every seed."""
+        rows = self._rows(self.source)
+        encoder = self._fit(rows, {state: np.arange(len(people)) for state, people in rows.items()})
+        return [_environment(state, people, encoder, slice(None)) for state, people in rows.items()], encoder
 
     @property
     def _targets(self) -> tuple[str, ...]:
@@ -154,9 +161,12 @@ class Acs(Dataset):
         kind = Codes if self.encoding == "codes" else Categories
         return kind(self._features, self.problem.may_be_missing, self.missing)
 
-    def _fit(self, seed: int, rows: dict[str, Persons]) -> Encoder:
-        """The encoder, fitted on the training rows of the seed and nothing else."""
-        chosen = {state: self._split(seed, state, len(rows[state]))[0] for state in self.source}
+    def _chosen(self, seed: int, rows: dict[str, Persons]) -> dict[str, NDArray[np.int64]]:
+        """The training rows of the seed."""
+        return {state: self._split(seed, state, len(rows[state]))[0] for state in self.source}
+
+    def _fit(self, rows: dict[str, Persons], chosen: Mapping[str, NDArray[np.int64]]) -> Encoder:
+        """The encoder, fitted on these rows and nothing else."""
         labels = np.concatenate([rows[state].label[index] for state, index in chosen.items()])
         if len(np.unique(labels)) < 2:
             raise UnusableData(

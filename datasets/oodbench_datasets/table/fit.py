@@ -11,12 +11,11 @@ from oodbench import Environment
 from oodbench.encoder import Encoder, Levels, RawColumn
 from oodbench.encoder.dates import part_names
 from oodbench.encoder.reading import Marks
+from oodbench.plugin.textfiles import EMPTY, PARQUET
 from oodbench_datasets.table.features import Feature
 from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.prepare import Prepared
-from oodbench_datasets.table.read import EMPTY
 from oodbench_datasets.table.settings import TableSettings
-from oodbench_datasets.table.size import PARQUET
 
 Integers = NDArray[np.int64]
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import gzip
 import hashlib
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,20 +15,14 @@ from oodbench.encoder.dates import part_names
 from oodbench.encoder.numbers import MARKS
 from oodbench.errors import InvalidSetting, UnknownName
 from oodbench.plugin.reading import open_regular
+from oodbench.plugin.textfiles import EMPTY, EXTENSIONS, PARQUET, SEPARATORS, find_separator, usual_separator
 from oodbench_datasets.table.convert import convert_texts
 from oodbench_datasets.table.dates import replace_dates
 from oodbench_datasets.table.file import TableFile
-from oodbench_datasets.table.many import EXTENSIONS, FILE, file_title, find_files, join_tables
-from oodbench_datasets.table.size import PARQUET, check_bytes, check_column_count, check_table_size
+from oodbench_datasets.table.many import FILE, file_title, find_files, join_tables
+from oodbench_datasets.table.size import check_bytes, check_column_count, check_table_size
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 SHOWN = 20  # column names in a message
-EMPTY = (
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
-    "NaN", "n/a", "nan", "null",
-)  # fmt: skip
-"""What pyarrow takes for a missing value in a text file."""
-LONGEST_LINE = 1 << 20
 LONGEST_BLOCK = (1 << 31) - 1  # bytes, as pyarrow counts them
 
 
@@ -130,31 +121,12 @@ def _guard(path: str, function: Any, *arguments: Any) -> Any:
 
 
 def _find_separator(path: str, wanted: str) -> str:
-    """As the extension says, unless the first line is one field with it, and several with another separator."""
-    usual = next((separator for ending, separator in EXTENSIONS.items() if path.endswith(ending)), None)
+    usual = usual_separator(path)
     if usual is None:
         raise InvalidSetting(
             f"dataset 'table': path={path} has no known file extension.\nKnown: {', '.join((*EXTENSIONS, *PARQUET))}."
         )
-    if wanted != "auto":
-        return SEPARATORS[wanted]
-    line = _first_line(path)
-    try:
-        if not line.strip() or len(next(csv.reader([line], delimiter=usual))) > 1:
-            return usual
-    except csv.Error:  # a field that is too long to be a name
-        return usual
-    return max(SEPARATORS.values(), key=lambda separator: (line.count(separator), separator == usual))
-
-
-def _first_line(path: str) -> str:
-    """Nothing of a file whose compression is damaged: whoever reads all of it says so."""
-    with open_regular(Path(path)) as file:
-        try:
-            text = gzip.GzipFile(fileobj=file).read(LONGEST_LINE) if path.endswith(".gz") else file.read(LONGEST_LINE)
-        except (EOFError, zlib.error):
-            return ""
-    return next(iter(text.decode("utf-8-sig", errors="replace").splitlines()), "")
+    return find_separator(path, usual) if wanted == "auto" else SEPARATORS[wanted]
 
 
 def _column_names(path: str, separator: str) -> list[str]:

@@ -98,6 +98,12 @@ class Table(TableSettings, Dataset):
             seed,
         )
 
+    def all_train(self, seed: int) -> tuple[Sequence[Environment], Encoder]:
+        """All rows of the training environments, for every seed."""
+        pool = self._prepared.pool
+        encoder = fit_encoder(self, self._prepared, pool)
+        return encode(self._prepared, self._prepared.train, pool, encoder), encoder
+
     @functools.cached_property
     def _prepared(self) -> Prepared:
         missing = [name for name in self.essential if not self._given[name]]
