@@ -23,6 +23,7 @@ class ExportOptions(Place):
 
     seed: int | None = option(None, "The model of one seed.", default_text="all seeds, as an ensemble")
     refit: bool = option(False, "Train the chosen configuration again on all training rows, and export that model.")
+    onnx: bool = option(False, "Write model.onnx, too: of linear and plain mlp models; needs the extra `onnx`.")
 
 
 @takes_two_and_options(ExportOptions)
@@ -44,8 +45,11 @@ def export(run: str, folder: str | Path, options: ExportOptions) -> Path:
     from oodbench.record.exports import fetch_members, find_exportable, plain_encoder, write_export
     from oodbench.record.tracking import Record
     from oodbench.study.ensemble import Member
+    from oodbench.study.onnx_graph import check_onnx
     from oodbench.study.refit import refit
 
+    if options.onnx:
+        check_onnx()
     record = Record(options.tracking_uri, options.folder)
     study, seeds = find_exportable(record, run, options.seed)
     if options.refit:
@@ -53,7 +57,7 @@ def export(run: str, folder: str | Path, options: ExportOptions) -> Path:
         members = {"refit": Member(model, encoder or plain_encoder(study.record, model))}
     else:
         members = fetch_members(record, study, seeds)
-    write_export(Path(folder), study, members, options.refit)
+    write_export(Path(folder), study, members, options.refit, options.onnx)
     return Path(folder)
 
 

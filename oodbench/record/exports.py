@@ -26,10 +26,12 @@ from oodbench.settings.space import Value
 from oodbench.study.document import write_document
 from oodbench.study.ensemble import Ensemble, Member
 from oodbench.study.models import StoredModel, count_classes
+from oodbench.study.onnx_graph import build_onnx
 from oodbench.study.record import ConcludedStudy, StudyRecord
 from oodbench.version import __version__
 
 ABOUT = "export.json"
+ONNX = "model.onnx"
 SCHEMA = 1
 
 
@@ -39,7 +41,8 @@ class About:
 
     schema: int
     run_id: str
-    study: str  # its label and its dataset
+    label: str  # on boards
+    dataset: str
     method: str
     configuration: int
     hparams: Mapping[str, Value]
@@ -87,7 +90,7 @@ def plain_encoder(record: StudyRecord, model: StoredModel) -> Encoder:
     return Encoder.plain(names, [str(number) for number in range(count_classes(model))])
 
 
-def write_export(folder: Path, study: ConcludedStudy, members: Mapping[str, Member], refit: bool) -> None:
+def write_export(folder: Path, study: ConcludedStudy, members: Mapping[str, Member], refit: bool, onnx: bool) -> None:
     """All of it, or nothing."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already.\nName a new folder, or remove it first.")
@@ -95,6 +98,8 @@ def write_export(folder: Path, study: ConcludedStudy, members: Mapping[str, Memb
     partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         _write(partial, study, members, refit)
+        if onnx:
+            (partial / ONNX).write_bytes(build_onnx(Ensemble(tuple(members.values()))))
         partial.chmod(0o755)
         partial.replace(folder)
     finally:
@@ -113,7 +118,8 @@ def _write(folder: Path, study: ConcludedStudy, members: Mapping[str, Member], r
     about = About(
         schema=SCHEMA,
         run_id=study.run_id,
-        study=record.title,
+        label=record.label,
+        dataset=record.dataset,
         method=record.method,
         configuration=record.choice.configuration,
         hparams=record.choice.hparams,

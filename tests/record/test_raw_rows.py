@@ -12,6 +12,9 @@ import pytest
 
 import oodbench
 from migrated import share_migrations
+from oodbench.encoder import Encoder, Levels
+from oodbench.encoder.columns import level_text
+from oodbench.encoder.dates import part_names
 from oodbench.record.artifacts import write_artifacts
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
@@ -200,3 +203,45 @@ def test_exported_models_answer_alike_through_every_door(
         pd.read_csv(tmp_path / "out.csv", dtype={"prediction": str} if model.classes else None), expected, model.classes
     )
     check_means(pd.read_parquet(tmp_path / "out.parquet"), expected, model.classes)
+
+
+def onnx_inputs(session: Any, encoder: Encoder, rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Raw values as the graph takes them: doubles and texts; of dates, the parts."""
+    columns = dict(rows.items())
+    for raw in encoder.raw:
+        if raw.kind == "date":
+            read = encoder.read(rows)
+            for name in part_names(raw.name, raw.parts):
+                part = read[name]
+                columns[name] = (
+                    pd.Series([*part.texts, ""]).iloc[part.codes] if isinstance(part, Levels) else pd.Series(part)
+                )
+    inputs = {}
+    for one in session.get_inputs():
+        values = columns[one.name]
+        if one.type == "tensor(string)":
+            texts = values.astype(object).where(values.notna(), "")
+            inputs[one.name] = np.array([[level_text(text)] for text in texts], dtype=object)
+        else:
+            numbers = values.str.replace(",", "") if values.dtype == "str" else values
+            inputs[one.name] = numbers.to_numpy(np.float64)[:, None]
+    return inputs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_onnx_answers_the_same(
+    case: Callable[..., Case], recorded: Callable[..., tuple[str, Path]], tmp_path: Path, kind: str
+) -> None:
+    import onnxruntime
+
+    run, directory = recorded(kind)
+    oodbench.export(run, tmp_path / "taken", directory=directory, onnx=True)
+    rows, expected = mean_answers(case(kind))
+    session = onnxruntime.InferenceSession(tmp_path / "taken" / "model.onnx", providers=["CPUExecutionProvider"])
+    model = oodbench.load_model(tmp_path / "taken")
+    answers = session.run(None, onnx_inputs(session, model.members[0].encoder, rows))
+    if model.classes:
+        np.testing.assert_allclose(answers[1], expected, rtol=0, atol=1e-5)
+        assert answers[0][:, 0].tolist() == [model.classes[place] for place in expected.argmax(1)]
+    else:
+        np.testing.assert_allclose(answers[0][:, 0], expected, rtol=1e-5)
