@@ -42,9 +42,8 @@ def export(run: str, folder: str | Path, options: ExportOptions) -> Path:
         >>> oodbench.export(row.run_id, "taken")
         >>> oodbench.load_model("taken").predict(pd.read_csv("new.csv"))
     """
-    from oodbench.record.exports import fetch_members, find_exportable, plain_encoder, write_export
+    from oodbench.record.exports import fetch_members, find_exportable, with_encoder, write_export
     from oodbench.record.tracking import Record
-    from oodbench.study.ensemble import Member
     from oodbench.study.onnx_graph import check_onnx
     from oodbench.study.refit import refit
 
@@ -53,8 +52,7 @@ def export(run: str, folder: str | Path, options: ExportOptions) -> Path:
     record = Record(options.tracking_uri, options.folder)
     study, seeds = find_exportable(record, run, options.seed)
     if options.refit:
-        model, encoder = refit(study.record, seeds[0])
-        members = {"refit": Member(model, encoder or plain_encoder(study.record, model))}
+        members = {"refit": with_encoder(study.record, *refit(study.record, seeds[0]))}
     else:
         members = fetch_members(record, study, seeds)
     write_export(Path(folder), study, members, options.refit, options.onnx)

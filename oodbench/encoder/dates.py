@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 PARTS = ("number", "year", "month", "day", "weekday", "hour")
 DAY = np.timedelta64(1, "D")
+MONTHS = np.array([f"{month:02}" for month in range(1, 13)], dtype=object)
 
 Dates = NDArray[np.datetime64]
 
@@ -30,7 +31,7 @@ def date_part(dates: Dates, part: str) -> NDArray[Any]:
     parts: dict[str, NDArray[Any]] = {
         "number": (whole - np.datetime64(0, "s")) / DAY,
         "year": month_numbers // 12 + 1970,
-        "month": np.char.zfill((month_numbers % 12 + 1).astype(str), 2).astype(object),
+        "month": MONTHS[month_numbers % 12],
         "day": (days - months.astype("datetime64[D]")).astype(np.int64) + 1,
         "weekday": weekdays.astype(str).astype(object),
         "hour": (whole - days).astype("timedelta64[h]").astype(np.int64),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,10 @@ class Encoder:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
+        if not self.steps:
+            raise ValueError("an encoder needs at least one step")
+        if not (math.isfinite(self.center) and math.isfinite(self.scale)):
+            raise ValueError("the scale of the target is not finite")
         numbers, levels = set(), set()
         for raw in self.raw:
             if raw.kind == "date":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.encoder.columns import Column, Levels, as_levels, is_text, level_text
-from oodbench.encoder.dates import date_part, is_date, parse_dates, part_names, whole_seconds
+from oodbench.encoder.dates import PARTS, date_part, is_date, parse_dates, part_names, whole_seconds
 from oodbench.encoder.numbers import blank, find_numbers
 from oodbench.errors import UnknownName, UnusableData
 
@@ -34,14 +34,18 @@ class RawColumn:
     format: str = ""  # of dates as text; without one, that of ISO 8601
     parts: tuple[str, ...] = ()  # of dates
 
+    def __post_init__(self) -> None:
+        if not set(self.parts) <= set(PARTS):
+            raise ValueError(f"dates have the parts {', '.join(PARTS)}, not {', '.join(self.parts)}")
+
 
 @dataclass(frozen=True)
 class Marks:
     """How values are written in texts."""
 
     missing: tuple[str, ...] = ()  # what stands for a missing value
-    thousands: str = "none"
-    decimal: str = "point"
+    thousands: Literal["none", "comma", "point", "space", "apostrophe"] = "none"
+    decimal: Literal["point", "comma"] = "point"
 
 
 def read_columns(

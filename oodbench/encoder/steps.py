@@ -36,6 +36,9 @@ class Scaled:
     scale: float | None
     multiplies: bool = False
 
+    def __post_init__(self) -> None:
+        _check_finite([self.center, self.fill or 0.0, self.scale or 0.0])
+
     def encode(self, column: Column) -> Array:  # [row, name]
         values = _numbers(column)
         gaps = np.isnan(values)
@@ -61,6 +64,9 @@ class Marked:
     names: tuple[str]
     center: float
     scale: float  # multiplies
+
+    def __post_init__(self) -> None:
+        _check_finite([self.center, self.scale])
 
     def encode(self, column: Column) -> Array:
         gaps = np.isnan(_numbers(column)).astype(np.float64)
@@ -112,6 +118,7 @@ class Lookup:
     def __post_init__(self) -> None:
         _check(len(self.values) == len(self.levels), "levels")
         _check({len(row) for row in (*self.values, self.unseen, self.missing)} == {len(self.names)}, "values")
+        _check_finite([*self.unseen, *self.missing, *(value for row in self.values for value in row)])
 
     def encode(self, column: Column) -> Array:
         levels = _levels(column)
@@ -185,6 +192,11 @@ def _levels(column: Column) -> Levels:
 def _check(holds: bool, what: str) -> None:
     if not holds:
         raise ValueError(f"the {what} of a step do not fit together")
+
+
+def _check_finite(values: Sequence[float]) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError("a step has numbers that are not finite")
 
 
 def feature_names(steps: Sequence[Step]) -> tuple[str, ...]:

@@ -79,15 +79,16 @@ def fetch_members(record: Record, study: ConcludedStudy, seeds: Sequence[int]) -
         for seed in seeds:
             path = f"{MODEL_FOLDER}{seed}/{ARRAYS}"
             stored = record.ask(record.client.download_artifacts, study.run_id, path, folder)
-            model, encoder = read_model(Path(stored))
-            members[f"seed-{seed}"] = Member(model, encoder or plain_encoder(study.record, model))
+            model = read_model(Path(stored))
+            members[f"seed-{seed}"] = model if isinstance(model, Member) else with_encoder(study.record, model)
     return members
 
 
-def plain_encoder(record: StudyRecord, model: StoredModel) -> Encoder:
-    """For a dataset that has none: numbers as they are, and classes by their numbers."""
+def with_encoder(record: StudyRecord, model: StoredModel, encoder: Encoder | None = None) -> Member:
+    """If the dataset has none: numbers as they are, and classes by their numbers."""
     names = record.data.columns or [f"x{place}" for place in range(record.data.features)]
-    return Encoder.plain(names, [str(number) for number in range(count_classes(model))])
+    classes = [str(number) for number in range(count_classes(model))]
+    return Member(model, encoder or Encoder.plain(names, classes))
 
 
 def write_export(folder: Path, study: ConcludedStudy, members: Mapping[str, Member], refit: bool, onnx: bool) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ARRAYS = "model.safetensors"
 MODELS = "models"  # the folder of models that were taken away
 ENCODER = "encoder"  # in the description of the arrays
+NO_ENCODER = "none"  # of a dataset whose rows are features already
 REQUIRED = ("oodbench", "mlflow", "numpy", "safetensors")
 _version = functools.cache(version)  # a study has a model per seed
 
@@ -59,7 +60,7 @@ def write_arrays(model: Storable, path: Path, encoder: Encoder | None) -> None:
     """The model, and within the same file its encoder: one is wrong without the other."""
     from safetensors.numpy import save_file
 
-    about = model.about() | ({} if encoder is None else {ENCODER: write_document(encoder).decode()})
+    about = model.about() | {ENCODER: NO_ENCODER if encoder is None else write_document(encoder).decode()}
     save_file(model.arrays(), path, metadata=about)
 
 
@@ -160,8 +161,8 @@ class StoredEnsemble:
         return self.ensemble
 
 
-def read_model(path: Path) -> tuple[StoredModel, Encoder | None]:
-    """A model, and the encoder that is kept with it."""
+def read_model(path: Path) -> StoredModel | Member:
+    """A model, with the encoder that is kept with it."""
     from safetensors import safe_open
 
     try:
@@ -170,8 +171,12 @@ def read_model(path: Path) -> tuple[StoredModel, Encoder | None]:
             arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (it is no dictionary)
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError("it has numbers that are not finite")
-        encoder = read_document(Encoder, about[ENCODER].encode(), SCHEMA) if ENCODER in about else None
-        return restore(arrays, about), encoder
+        if ENCODER not in about:
+            raise ValueError("another version of oodbench wrote it, without an encoder")
+        model = restore(arrays, about)
+        if about[ENCODER] == NO_ENCODER:
+            return model
+        return Member(model, read_document(Encoder, about[ENCODER].encode(), SCHEMA))
     except Exception as error:  # of a damaged file any of the parts may complain, each in its own way
         raise UnreadableRecord(
             f"the model {path} is damaged: {one_line(error)}.\nRun its study again with --fresh."
@@ -182,10 +187,10 @@ def load_ensemble(folder: Path) -> Ensemble:
     """All models of a folder; each has its encoder."""
     members = []
     for path in sorted(folder.glob("*.safetensors"), key=lambda path: (len(path.name), path.name)):
-        model, encoder = read_model(path)
-        if encoder is None:
+        member = read_model(path)
+        if not isinstance(member, Member):
             raise UnreadableRecord(f"the model {path} is damaged: it has no encoder.\nExport it again.")
-        members.append(Member(model, encoder))
+        members.append(member)
     if not members:
         raise UnreadableRecord(f"{folder} has no model.\nExport it again.")
     return Ensemble(tuple(members))
@@ -195,5 +200,5 @@ def _load_pyfunc(path: str) -> StoredPredictor | StoredEnsemble:
     """The door MLflow knocks at: a model, or a folder of models that were taken away."""
     if Path(path).is_dir():
         return StoredEnsemble(load_ensemble(Path(path)))
-    model, encoder = read_model(Path(path))
-    return StoredPredictor(model) if encoder is None else StoredEnsemble(Ensemble((Member(model, encoder),)))
+    stored = read_model(Path(path))
+    return StoredEnsemble(Ensemble((stored,))) if isinstance(stored, Member) else StoredPredictor(stored)

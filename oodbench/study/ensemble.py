@@ -13,7 +13,7 @@ from oodbench.encoder.columns import Column
 from oodbench.encoder.encoder import Encoder
 from oodbench.engine.probabilities import probabilities_of
 from oodbench.errors import UserError, one_line
-from oodbench.study.models import StoredModel
+from oodbench.study.models import StoredModel, count_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +29,10 @@ def probability_columns(classes: Sequence[str]) -> list[str]:
 class Member:
     model: StoredModel
     encoder: Encoder
+
+    def __post_init__(self) -> None:
+        if count_classes(self.model) != len(self.encoder.classes):
+            raise ValueError("its encoder is that of a model with other classes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class Ensemble:
         index = rows.index if isinstance(rows, pd.DataFrame) else None
         if not self.classes:
             values = [
-                member.encoder.values(member.model.predict(x)) if len(x) else np.empty(0)
+                member.encoder.values(_ask(member.model, x)) if len(x) else np.empty(0)
                 for member, x in zip(self.members, encoded, strict=True)
             ]
             return pd.DataFrame({PREDICTION: np.mean(values, axis=0)}, index=index)

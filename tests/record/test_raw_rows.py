@@ -15,6 +15,9 @@ from migrated import share_migrations
 from oodbench.encoder import Encoder, Levels
 from oodbench.encoder.columns import level_text
 from oodbench.encoder.dates import part_names
+from oodbench.engine.data import Environment
+from oodbench.engine.scoring import score
+from oodbench.errors import UserError
 from oodbench.record.artifacts import write_artifacts
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
@@ -196,13 +199,12 @@ def test_exported_models_answer_alike_through_every_door(
     check_means(model.predict(rows), expected, model.classes)
     check_means(load(folder).predict(rows), expected, model.classes)
     rows.to_csv(tmp_path / "new.csv", index=False)
-    for out in ("out.csv", "out.parquet"):
-        done = cli("predict", str(folder), "new.csv", "-o", out)
-        assert done.code == 0, done.err
-    check_means(
-        pd.read_csv(tmp_path / "out.csv", dtype={"prediction": str} if model.classes else None), expected, model.classes
-    )
-    check_means(pd.read_parquet(tmp_path / "out.parquet"), expected, model.classes)
+    rows.to_parquet(tmp_path / "new.parquet", index=False)
+    source, out = ("new.parquet", "out.parquet") if kind == "numbers" else ("new.csv", "out.csv")
+    done = cli("predict", str(folder), source, "-o", out)
+    assert done.code == 0, done.err
+    read = pd.read_parquet(tmp_path / out) if out == "out.parquet" else pd.read_csv(tmp_path / out)
+    check_means(read, expected, model.classes)
 
 
 def onnx_inputs(session: Any, encoder: Encoder, rows: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -245,3 +247,83 @@ def test_onnx_answers_the_same(
         assert answers[0][:, 0].tolist() == [model.classes[place] for place in expected.argmax(1)]
     else:
         np.testing.assert_allclose(answers[0][:, 0], expected, rtol=1e-5)
+
+
+def test_one_seed_alone(case: Callable[..., Case], recorded: Callable[..., tuple[str, Path]], tmp_path: Path) -> None:
+    run, directory = recorded("three")
+    model = oodbench.load_model(oodbench.export(run, tmp_path / "one", directory=directory, seed=1))
+    (rows,) = case("three").raw("test", 1).values()
+    (expected,) = own_answers(case("three"), "test", 1).values()
+    check_answers(model.predict(rows), expected)
+
+
+@pytest.mark.parametrize("kind", ["regression", "three", "census"])
+def test_refitted_models_are_those_of_all_training_rows(
+    case: Callable[..., Case], recorded: Callable[..., tuple[str, Path]], tmp_path: Path, kind: str
+) -> None:
+    run, directory = recorded(kind)
+    (member,) = oodbench.load_model(oodbench.export(run, tmp_path / "taken", directory=directory, refit=True)).members
+    study = case(kind).study
+    environments, encoder = study.dataset.all_train(0)
+    assert member.encoder == encoder
+    data: Any = study.dataset
+    everything = {state: len(people) for state, people in data._rows(data.source).items()} if kind == "census" else {}
+    assert {one.name: len(one) for one in environments} == (everything or {"a": 80, "b": 80})
+    rows = Environment.pooled("all", environments)
+    assert score(member.model, rows, data.task, data.classes)["error"] < 0.9 * constant_error(rows.y, data.task)
+
+
+def constant_error(y: np.ndarray, task: str) -> float:
+    return float(y.var()) if task == "regression" else 1 - np.bincount(y).max() / len(y)
+
+
+def test_a_changed_file_is_not_refitted(recorded: Callable[..., tuple[str, Path]], case: Callable[..., Case]) -> None:
+    run, directory = recorded("numbers")
+    path = Path(case("numbers").study.dataset.path)  # type: ignore[attr-defined]
+    content = path.read_text()
+    try:
+        path.write_text(content.replace("yes", "no", 3))
+        with pytest.raises(UserError, match="are not those of the study"):
+            oodbench.export(run, directory / "taken", directory=directory, refit=True)
+    finally:
+        path.write_text(content)
+
+
+def test_commands_in_two_lines_or_as_json(
+    recorded: Callable[..., tuple[str, Path]], exported: Callable[..., Path], cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    run, directory = recorded("three")
+    done = cli("export", run[:8], "mine", "--directory", str(directory), "--seed", "0", "--json")
+    assert done.json()["models"] == ["seed-0"]
+    assert done.json()["classes"] == ["x", "y", "z"]
+    (tmp_path / "new.csv").write_text("weight,color,size\n3,pink,40\n,,\n")
+    done = cli("predict", "mine", "new.csv", "--json")
+    said = done.json()
+    assert (said["rows"], said["unknown_levels"], len(said["predictions"])) == (2, {"color": 1}, 2)
+    assert (
+        cli("predict", "mine", "new.csv").out.splitlines()[0] == "prediction,probability_x,probability_y,probability_z"
+    )
+    (tmp_path / "bad.csv").write_text("weight,color,size\n3,red,large\n")
+    (tmp_path / "less.csv").write_text("weight,colour,size\n3,red,1\n")
+    forest = recorded("categories", TREE)[0]
+    for words, expected in (
+        (["predict", "mine", "bad.csv"], "column 'size' has 'large' in row 1, which is not a number"),
+        (["predict", "mine", "less.csv"], "there is no column 'color'. Did you mean 'colour'?"),
+        (["predict", "mine", "none.csv"], "none.csv cannot be read: No such file or directory"),
+        (["predict", "mine", "new.csv", "-o", "out.xlsx"], "has no known file extension"),
+        (["predict", ".", "new.csv"], "has no exported model"),
+        (["export", run, "mine", "--directory", str(directory)], "mine exists already"),
+        (["export", run, "other", "--seed", "7", "--directory", str(directory)], "no seed of the study '7'"),
+        (["export", "zzz", "other", "--directory", str(directory)], "no studies"),
+        (["export", forest, "other", "--onnx", "--directory", str(directory)], "--onnx takes linear models"),
+    ):
+        done = cli(*words)
+        assert (done.code, len(done.err.splitlines())) == (2, 2), done.err
+        assert expected in done.err
+    assert not (tmp_path / "other").exists()
+
+
+def test_without_onnx_two_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("oodbench.study.onnx_graph.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install 'oodbench\[onnx\]'"):
+        oodbench.export("run", tmp_path / "taken", onnx=True)

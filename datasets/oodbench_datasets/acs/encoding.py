@@ -73,7 +73,7 @@ class Codes:
         numbers = learnt[: len(self.features)]
         marks = zip(self.marked, learnt[len(self.features) :], strict=True)
         return (
-            *(Scaled("scaled", name, (name,), *values, multiplies=True) for name, *values in numbers),
+            *(Scaled("scaled", name, (name,), fill, center, scale, True) for name, fill, center, scale in numbers),
             *(Marked("marked", name, (column,), center, scale) for name, (column, _, center, scale) in marks),
         )
 
@@ -132,7 +132,7 @@ class Categories:
     def _learn(self, name: str, train: NDArray[np.floating]) -> CodeGroups:
         """Levels that no training row has are `other`; with one level only, the code is constant and nowhere."""
         groups = self.all_levels(name)
-        seen = groups.encode(train).any(0)
+        seen = groups.encode(train).max(0) > 0
         other = NOWHERE if seen.sum() <= 1 else len(seen) - 1
 
         def known(place: int) -> int:
