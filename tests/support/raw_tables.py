@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from oodbench.kit.estimators import EstimatorModel, class_numbers
 from oodbench.search.worker import run_pack
 from oodbench.study.outcome import Outcome, conclude
 from oodbench.study.plan import Request, plan, resolve
@@ -19,6 +20,7 @@ from oodbench.study.spec import StudyOptions
 from oodbench.study.study import Study
 
 ROWS = 240
+TREES = "trees"
 PLACES = ("a", "b", "c")
 
 
@@ -86,11 +88,13 @@ CENSUS = {"data": "synthetic", "train_rows": 200, "validation_rows": 200, "targe
 
 
 @functools.cache
-def make_case(name: str, folder: Path, method: str = "erm", seeds: int = 2) -> Case:
-    """Concluded, with models of `seeds` seeds."""
-    options: dict[str, Any] = {"trials": 2, "seeds": seeds, "recipe": {"steps": 60}}
+def make_case(name: str, folder: Path, method: str = "erm") -> Case:
+    """Concluded, with the models of two seeds: trained by `erm`, or trees in their place."""
+    if method == TREES:
+        return _with_trees(make_case(name, folder))
+    options: dict[str, Any] = {"trials": 2, "seeds": 2, "recipe": {"steps": 60}}
     if name == "census":
-        return _conclude(name, method, "acs_travel", StudyOptions(settings=CENSUS, **options), pd.DataFrame())
+        return _conclude(name, "acs_travel", StudyOptions(settings=CENSUS, **options), pd.DataFrame())
     settings = dict(CASES[name])
     target, frame = settings["target"], make_frame()
     if "columns" in settings:
@@ -100,11 +104,23 @@ def make_case(name: str, folder: Path, method: str = "erm", seeds: int = 2) -> C
     path = folder / f"{name}.csv"
     frame.to_csv(path, index=False)
     settings |= {"path": str(path), "environment": "place", "train": ("a", "b")}
-    return _conclude(name, method, "table", StudyOptions(settings=settings, **options), frame)
+    return _conclude(name, "table", StudyOptions(settings=settings, **options), frame)
 
 
-def _conclude(name: str, method: str, dataset: str, options: StudyOptions, frame: pd.DataFrame) -> Case:
-    (study,) = plan(resolve(Request([method], [dataset], options)), "cpu")
+def _with_trees(case: Case) -> Case:
+    """To conclude a study of them would take longer: how stable they are is looked for."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    models = {}
+    for seed in case.study.seeds:
+        train = case.study.search_data(seed).train
+        tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(train.x, class_numbers(train))
+        models[seed] = EstimatorModel.wrap(tree, "sklearn", train)
+    return replace(case, outcome=replace(case.outcome, models=models))
+
+
+def _conclude(name: str, dataset: str, options: StudyOptions, frame: pd.DataFrame) -> Case:
+    (study,) = plan(resolve(Request(["erm"], [dataset], options)), "cpu")
     packs = {
         pack.index: run_pack(study.method, pack, {seed: study.search_data(seed) for seed in pack.seeds}, study.setup)
         for pack in study.packs
