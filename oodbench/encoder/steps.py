@@ -175,8 +175,10 @@ def strangers(step: Step, column: Column) -> Integers:
 
 
 def _one_hot(places: Integers, learnt: NDArray[np.bool_]) -> Array:
-    values = (places[:, None] == np.arange(len(learnt))).astype(np.float64)
-    return np.where(learnt, values, 0.0)
+    values = np.zeros((len(places), len(learnt)))
+    rows = np.flatnonzero(np.append(learnt, False)[places])  # nowhere is the last
+    values[rows, places[rows]] = 1.0
+    return values
 
 
 def _numbers(column: Column) -> Array:

@@ -44,7 +44,7 @@ def encode(prepared: Prepared, parts: Mapping[str, Integers], train: Integers, e
     place[train] = np.arange(len(train))
     trained = place[rows] >= 0
     start = 0
-    for feature in prepared.features:
+    for feature in prepared.features if trained.any() else ():
         own = feature.of_training_rows(train)
         if own is not None:
             x[trained, start : start + len(feature.columns)] = own[place[rows][trained]]

@@ -140,7 +140,8 @@ class Table(TableSettings, Dataset):
 
     def _encode(self, parts: Mapping[str, Integers], seed: int) -> list[Environment]:
         """Environments by their rows; what encodes them is learnt from the seed's training rows."""
-        return encode(self._prepared, parts, self._train_rows(seed), self.encoder(seed))
+        train = self._train_rows(seed)
+        return encode(self._prepared, parts, train, fit_encoder(self, self._prepared, train))
 
     def _train_rows(self, seed: int) -> Integers:
         return np.concatenate([rows for rows, _ in self._split(seed).values()])
