@@ -1,6 +1,7 @@
 """oodbench: does this out-of-distribution method really help, on my data, against honestly tuned baselines?"""
 
 from oodbench.api.boards import BoardOptions, leaderboard, write_page
+from oodbench.api.models import ExportOptions, export, load_model
 from oodbench.api.runs import Result, RunOptions, run
 from oodbench.api.suites import SuiteBoardOptions, SuiteOptions, SuiteResult, run_suite, suite_leaderboards
 from oodbench.board.leaderboard import Leaderboard
@@ -24,13 +25,16 @@ from oodbench.plugin.selector import Selector, Target
 from oodbench.plugin.testing import check_dataset, check_method
 from oodbench.settings.fields import setting
 from oodbench.settings.space import Choice, Integer, LogInteger, LogUniform, Option, Uniform, Value
+from oodbench.study.ensemble import Ensemble
 from oodbench.version import __version__ as __version__
 
 __all__ = [
     "BoardOptions",
     "Choice",
     "Dataset",
+    "Ensemble",
     "Environment",
+    "ExportOptions",
     "FittedModel",
     "Hparams",
     "Integer",
@@ -67,7 +71,9 @@ __all__ = [
     "Value",
     "check_dataset",
     "check_method",
+    "export",
     "leaderboard",
+    "load_model",
     "metric",
     "run",
     "run_suite",

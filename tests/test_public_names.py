@@ -5,11 +5,11 @@ import sys
 
 import oodbench
 
-NAMES = """BoardOptions Choice Dataset Environment FittedModel Hparams Integer Leaderboard Linear LogInteger LogUniform
-LossMethod Method Mlp Network OodbenchError Option Predictor Preset Recipe Result Rows RunOptions Selector
-Setup Shape State SuiteBoardOptions SuiteOptions SuiteResult Target Tensor TorchModel Trainer TrainingRows Trial
-Uniform Value check_dataset check_method leaderboard metric run run_suite setting suite_leaderboards
-write_page""".split()
+NAMES = """BoardOptions Choice Dataset Ensemble Environment ExportOptions FittedModel Hparams Integer Leaderboard Linear
+LogInteger LogUniform LossMethod Method Mlp Network OodbenchError Option Predictor Preset Recipe Result Rows
+RunOptions Selector Setup Shape State SuiteBoardOptions SuiteOptions SuiteResult Target Tensor TorchModel Trainer
+TrainingRows Trial Uniform Value check_dataset check_method export leaderboard load_model metric run run_suite
+setting suite_leaderboards write_page""".split()
 
 
 def test_public_names() -> None:

@@ -16,6 +16,7 @@ from oodbench.cli import (  # noqa: F401  (they register)
     compare,
     data,
     figures,
+    models,
     nightly,
     plugins,
     run,
@@ -30,7 +31,7 @@ from oodbench.texts import printable
 from oodbench.version import __version__
 
 PANELS = {
-    "Run and read": ("run", "leaderboard", "compare", "figures", "stability", "ui", "sync"),
+    "Run and read": ("run", "leaderboard", "compare", "figures", "stability", "export", "predict", "ui", "sync"),
     "Plug-ins and data": ("list", "show", "data", "new", "check"),
     "Nightly": ("nightly",),
 }

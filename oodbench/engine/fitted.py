@@ -76,7 +76,7 @@ class FittedModel:
 
     def last_layer(self, features: int) -> NDArray[np.float64]:
         """Of a model on so many features: [output, unit + 1], the constant last."""
-        weights, bias = _stack_layers([self], features)[-1]
+        weights, bias = stack_layers([self], features)[-1]
         return np.concatenate([weights[0], bias[0]], axis=1).astype(np.float64)
 
     def with_last_layer(self, coefficients: NDArray[np.float64], features: int) -> FittedModel:
@@ -212,7 +212,7 @@ def over_chunks(
 
 
 def _forward_plain(models: Sequence[FittedModel], features: int) -> Forward:
-    layers = _stack_layers(models, features)
+    layers = stack_layers(models, features)
 
     def apply(activation: NDArray[np.float32]) -> NDArray[np.float32]:
         for depth, (weights, bias) in enumerate(layers):
@@ -227,7 +227,7 @@ def _forward_plain(models: Sequence[FittedModel], features: int) -> Forward:
 
 def _represent_plain(model: FittedModel, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
     """What the last layer sees [unit, row] of inputs [feature, row]."""
-    for weights, bias in _stack_layers([model], len(inputs))[:-1]:
+    for weights, bias in stack_layers([model], len(inputs))[:-1]:
         inputs = np.maximum(weights[0] @ inputs + bias[0], 0)
     return inputs
 
@@ -259,9 +259,7 @@ def _forward_in_torch(models: Sequence[FittedModel], features: int) -> Forward:
     return apply
 
 
-def _stack_layers(
-    models: Sequence[FittedModel], features: int
-) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+def stack_layers(models: Sequence[FittedModel], features: int) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Weights [model, unit, input] and biases [model, unit, 1] of every layer; without biases, zeros."""
     family, parameters = models[0].model, np.stack([model.parameters for model in models])
     assert isinstance(family, Layered)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oodbench.encoder.encoder import Encoder
 from oodbench.engine.data import Environment, Task
 from oodbench.engine.models import Linear, Model
 from oodbench.engine.recipe import Recipe
@@ -123,6 +124,13 @@ class Dataset(ABC):
         """What the author knows of the data and gives to methods that `uses` it, such as alpha0."""
         return {}
 
+    def encoder(self, seed: int) -> Encoder | None:
+        """How raw rows become this seed's features, and what outputs stand for, if the dataset encodes raw rows.
+
+        The dataset encodes its own rows with it. Models that are kept have it, and so take raw rows.
+        """
+        return None
+
     @property
     def invariant(self) -> tuple[int, ...] | None:
         """The places of the columns whose relation to y is the same in every environment, where the author knows."""
@@ -139,6 +147,18 @@ class Dataset(ABC):
     @abstractmethod
     def test(self, seed: int) -> Sequence[Environment]:
         """What the chosen configuration is evaluated on, once. In a search worker this raises."""
+
+    def all_train(self, seed: int) -> tuple[Sequence[Environment], Encoder | None]:
+        """All training rows, for a model that is fitted again to more than a seed's part of them, and their encoder.
+
+        Unless a dataset says otherwise, those of the seed and the validation rows of environments of the same names.
+        """
+        others = {environment.name: environment for environment in self.validation(seed)}
+        together = [
+            Environment.pooled(own.name, [own, others[own.name]] if own.name in others else [own])
+            for own in self.train(seed)
+        ]
+        return together, self.encoder(seed)
 
     def rng(self, seed: int, part: str) -> np.random.Generator:
         """A generator for one part of the data; parts do not share a stream."""
@@ -186,6 +206,18 @@ def _fault_in_classes(
     seen = np.unique(np.concatenate([environment.y for environment in environments]))
     if len(seen) < 2 and features is None:  # the training rows; elsewhere it may be so
         return f"{part} rows are all of class {seen[0]}"
+    return None
+
+
+def fault_in_encoder(encoder: Encoder | None, dataset: Dataset) -> str | None:
+    """Why it cannot be the dataset's, or None."""
+    if encoder is None:
+        return None
+    if dataset.columns is not None and encoder.names != tuple(dataset.columns):
+        return f"the encoder gives the features {', '.join(encoder.names[:5])} ..., which are not the dataset's columns"
+    classes = dataset.classes if dataset.task == "classification" else 0
+    if len(encoder.classes) != classes:
+        return f"the encoder names {len(encoder.classes)} classes, and the dataset has {classes}"
     return None
 
 

@@ -28,7 +28,7 @@ from oodbench.engine.tensor import Tensor
 from oodbench.engine.trainer import Trainer
 from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import UserError, one_line
-from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
+from oodbench.plugin.dataset import Dataset, fault_in, fault_in_encoder, fingerprint
 from oodbench.plugin.method import LossMethod, Method
 from oodbench.plugin.points import points
 from oodbench.plugin.registry import Plugin, fault_of, load
@@ -268,6 +268,8 @@ def dataset_checks(cls: type[Dataset]) -> list[Check]:
             like = made["train"][0].x.shape[1] if made["train"] and part != "train" else None
             fault = fault_in(part, environments, make(), like)
             assert fault is None, fault
+        fault = fault_in_encoder(make().encoder(0), make())
+        assert fault is None, fault
 
     def repeats() -> None:
         for part, environments in parts(0).items():

@@ -22,8 +22,10 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
     outcome.results.to_parquet(folder / RESULTS_FILE, index=False)
     if record.choice:
         (folder / ENVIRONMENTS).write_text(_environment_table(outcome.results), encoding="utf-8")
+    data = record.data
     for seed, model in storable(outcome.models).items():
-        write_model(model, folder / f"{MODEL_FOLDER}{seed}", record.task, record.data.columns, record.data.features)
+        own, encoder = folder / f"{MODEL_FOLDER}{seed}", outcome.encoders.get(seed)
+        write_model(model, own, record.task, data.columns, data.features, encoder)
 
 
 def _environment_table(results: pd.DataFrame) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from oodbench.engine.data import Environment, TrainingRows
-from oodbench.plugin.dataset import Dataset, fault_in, fingerprint
+from oodbench.plugin.dataset import Dataset, fault_in, fault_in_encoder, fingerprint
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,9 @@ class SharedData:
         self.dataset = dataset
         self.train = {seed: tuple(dataset.train(seed)) for seed in seeds}
         self.validation = {seed: tuple(dataset.validation(seed)) for seed in seeds}
+        self.encoders = {seed: dataset.encoder(seed) for seed in seeds}
         for seed in seeds:
+            self._check(fault_in_encoder(self.encoders[seed], dataset))
             self._check(fault_in("training", self.train[seed], dataset))
             self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
         for part, make in (("training", dataset.train), ("validation", dataset.validation)):
@@ -59,10 +62,17 @@ class SharedData:
         `without` a training environment, that is what the models are scored on."""
         key = (seed, labelled, with_truth, without)
         if key not in self._for_search:
-            data, train, validation = self.dataset, self.train[seed], self.validation[seed]
+            train, validation = self.train[seed], self.validation[seed]
             if without is not None:
                 train, validation = (*train[:without], *train[without + 1 :]), (train[without],)
-            rows = TrainingRows.pooled(train, data.task, data.classes, labelled, data.columns)
-            rows = replace(rows, invariant=data.invariant if with_truth else None, categories=data.categories)
+            rows = pool_rows(self.dataset, train, labelled, with_truth)
             self._for_search[key] = SearchData(rows, validation)
         return self._for_search[key]
+
+
+def pool_rows(
+    data: Dataset, environments: Sequence[Environment], labelled: bool, with_truth: bool = False
+) -> TrainingRows:
+    """Training rows as a method sees them, with labels and the invariant columns only where they are needed."""
+    rows = TrainingRows.pooled(environments, data.task, data.classes, labelled, data.columns)
+    return replace(rows, invariant=data.invariant if with_truth else None, categories=data.categories)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 TANGENT = "tangent"
 
+StoredModel = FittedModel | TangentModel | EstimatorModel
+"""What can be loaded again."""
+
 
 def is_loadable(model: Storable) -> bool:
     """A kind of model that is not installed under a name is kept as arrays alone, which only its author can use."""
@@ -26,15 +29,21 @@ def is_loadable(model: Storable) -> bool:
     return family == TANGENT or family in FORMATS or family in names("model")
 
 
-def restore(
-    arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]
-) -> FittedModel | TangentModel | EstimatorModel:
+def restore(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> StoredModel:
     """The model of which these are the arrays and the description."""
     if about["family"] == TANGENT:
         return TangentModel.restore(arrays, about)
     if about["family"] in FORMATS:
         return EstimatorModel.restore(arrays, about)
     return FittedModel.restore(arrays, about, find("model", about["family"]))
+
+
+def count_classes(model: StoredModel) -> int:
+    """0 for a regression."""
+    if isinstance(model, EstimatorModel):
+        return model.classes if len(model.labels) else 0
+    outputs = model.width if isinstance(model, FittedModel) else len(model.constant)
+    return max(2, outputs) if model.classification else 0
 
 
 def storable(models: Mapping[int, Predictor]) -> dict[int, Storable]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from oodbench.encoder.encoder import Encoder
 from oodbench.engine.data import Environment
 from oodbench.errors import StudyFailed, TrainingFailed, WorkError, one_line
 from oodbench.plugin.selector import part_of, sees_target, told_to
@@ -52,6 +53,7 @@ class Outcome:
     record: StudyRecord
     results: pd.DataFrame  # one row per configuration, seed, part and environment
     models: Models = field(default_factory=dict)
+    encoders: Mapping[int, Encoder | None] = field(default_factory=dict)  # by seed
 
 
 def conclude(
@@ -89,7 +91,7 @@ def conclude(
     results["chosen"] = results["configuration"] == results["seed"].map(choice.of_seed)
     results = join(results, stability)
     record = _record(study, ledger, failures, started, "", choice, opening, stability, models, meter)
-    return Outcome(record, results, models)
+    return Outcome(record, results, models, study.data.encoders)
 
 
 def _choose_and_open(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import settings
 
@@ -36,14 +37,16 @@ from oodbench.board.cells import parse_scores, write_cells
 from oodbench.board.cells import scores_of as scores_of_boards
 from oodbench.board.comparison import compare
 from oodbench.board.leaderboard import compile_leaderboard
+from oodbench.engine.fitted import linear_model
 from oodbench.errors import Notice, OodbenchError, UserError
 from oodbench.kit.tangent import TangentModel
 from oodbench.record.entries import entries_of
-from oodbench.record.model_files import _load_pyfunc, write_model
+from oodbench.record.model_files import ENCODER, StoredEnsemble, StoredPredictor, _load_pyfunc, write_model
 from oodbench.record.outbox import Outbox
 from oodbench.record.parcel import SCHEMA, SLIP_FILE, Slip
 from oodbench.report.formats import FORMATS, render
 from oodbench.report.stability import look_up, print_assessments
+from oodbench.settings.fields import configure
 from oodbench.study.document import Damaged, OtherSchema, write_document
 from oodbench.study.plan import Request, plan, resolve
 from oodbench.study.reading import parse_record, read_results
@@ -52,7 +55,7 @@ from oodbench.study.spec import StudyOptions
 from oodbench.suite.suite import Overrides, expand
 from oodbench.suite.suitefile import read_suite
 from oodbench_datasets.acs.census import CENSUS, person_file
-from oodbench_datasets.table.table import EXAMPLE
+from oodbench_datasets.table.table import EXAMPLE, Table
 from places import FIGURES, SUITE
 
 LONG = (settings.default or settings()).max_examples > 100
@@ -325,9 +328,29 @@ def test_models(files: Files, tmp_path: Path, family: str) -> None:
     def use(content: bytes, draw: random.Random) -> object:
         (tmp_path / "model.safetensors").write_bytes(content)
         predictor = _load_pyfunc(str(tmp_path / "model.safetensors"))
+        assert isinstance(predictor, StoredPredictor)
         return len(predictor.predict(rows)) == len(predictor.predict(rows, {"scores": True})) == len(rows)
 
     try_all(f"a model ({family})", path.read_bytes(), [damage_bytes, damage_safetensors], use)
+
+
+def test_encoders(tmp_path: Path) -> None:
+    """What a model is kept with, inside its file."""
+    from safetensors.numpy import save_file
+
+    data = configure(Table, Table.tiny, "dataset 'table'")
+    encoder = data.encoder(0)
+    model = linear_model(np.random.default_rng(0).normal(size=(2, len(encoder.names) + 1)), classification=True)
+    rows = pd.read_csv(EXAMPLE)
+
+    def use(content: bytes, draw: random.Random) -> object:
+        about = model.about() | {ENCODER: content.decode(errors="replace")}
+        save_file(model.arrays(), tmp_path / "model.safetensors", metadata=about)
+        predictor = _load_pyfunc(str(tmp_path / "model.safetensors"))
+        assert isinstance(predictor, StoredEnsemble)
+        return len(predictor.predict(rows)) == len(rows)
+
+    try_all("an encoder", write_document(encoder), [damage_bytes, damage_json, damage_json], use)
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oodbench.encoder import Levels
 from oodbench.errors import UserError
 from oodbench.settings.fields import configure
 from oodbench_datasets.table.encoding import TargetMean, level_means, level_shares
@@ -128,9 +129,11 @@ def test_means_and_shares_against_pandas_in_any_order(codes: list[int], smoothin
 def test_a_training_rows_own_target_is_not_in_its_mean() -> None:
     """One row a level: its target could be read off a mean with itself."""
     y = np.random.default_rng(2).normal(size=(200, 1))
-    feature = TargetMean("x", np.arange(200), 200, y, ("x",), 1.0)
     rows = np.arange(200)
-    assert abs(np.corrcoef(feature.encode(rows, rows)[:, 0], y[:, 0])[0, 1]) < 0.4
+    feature = TargetMean("x", Levels(rows, tuple(map(str, rows))), y, ("x",), 1.0)
+    assert abs(np.corrcoef(feature.of_training_rows(rows)[:, 0], y[:, 0])[0, 1]) < 0.4
+    (step,) = feature.fit(rows)
+    assert np.corrcoef(step.encode(feature.column)[:, 0], y[:, 0])[0, 1] > 0.99
     assert np.corrcoef(level_means(rows, y, 200, 1.0)[:-1, 0], y[:, 0])[0, 1] > 0.99
 
 

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oodbench.encoder.dates import PARTS
+from oodbench.encoder.numbers import MARKS
 from oodbench.errors import UserError
 from oodbench.settings.fields import configure
-from oodbench_datasets.table.convert import MARKS, convert_texts
-from oodbench_datasets.table.dates import PARTS, replace_dates
+from oodbench_datasets.table.convert import convert_texts
+from oodbench_datasets.table.dates import replace_dates
 from oodbench_datasets.table.table import Table
 
 ROWS = 60
@@ -119,7 +121,7 @@ def test_parts_of_dates_against_datetime(dates: list[Any]) -> None:
 
     texts = [f"{when:%H:%M:%S} {when.day}.{when.month}.{when.year:04}" for when in dates]
     for column in (pa.array([*texts, None]), pa.array([*dates, None], pa.timestamp("s"))):
-        data = replace_dates(pa.table({"x": column}), ["x"], PARTS, "%H:%M:%S %d.%m.%Y")
+        data, _ = replace_dates(pa.table({"x": column}), ["x"], PARTS, "%H:%M:%S %d.%m.%Y")
         assert data.column_names == ["x", "x year", "x month", "x day", "x weekday", "x hour"]
         days = [(when - datetime(1970, 1, 1)).total_seconds() / 86400 for when in dates]
         assert np.allclose(data.column("x").to_pylist()[:-1], days, rtol=0, atol=1e-9)

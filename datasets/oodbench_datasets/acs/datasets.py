@@ -7,7 +7,7 @@ the other states, each an environment.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench import Dataset, Environment, Mlp, Recipe, setting
+from oodbench.encoder import Encoder, RawColumn
 from oodbench.errors import UnknownName, UnusableData
 from oodbench_datasets.acs.census import CENSUS, CODES, STATES, PersonFile, remedy_for
 from oodbench_datasets.acs.encoding import Categories, Codes
@@ -22,6 +23,7 @@ from oodbench_datasets.acs.files import CensusFiles
 from oodbench_datasets.acs.pums import Persons, Problem, load_states, persons, select
 
 OTHERS = "others"
+ANSWERS = ("no", "yes")
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,20 @@ class Acs(Dataset):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self._encoder().columns
+        return self._encoding.columns
 
     @property
     def categories(self) -> tuple[range, ...]:
-        return self._encoder().categories
+        return self._encoding.categories
+
+    def encoder(self, seed: int) -> Encoder:
+        """Of the columns of the census in the coding of 2018; the classes are the answers to the dataset's question."""
+        rows = self._rows(self.source)
+        return self._fit(rows, self._chosen(seed, rows))
 
     def train(self, seed: int) -> Sequence[Environment]:
         rows = self._rows((*self.source, *self._targets))  # faults of test states are found before any work
-        encoder = self._fitted(seed, rows)
+        encoder = self._fit(rows, self._chosen(seed, rows))
         return [
             _environment(state, rows[state], encoder, self._split(seed, state, len(rows[state]))[0])
             for state in self.source
@@ -95,7 +102,7 @@ class Acs(Dataset):
 
     def validation(self, seed: int) -> Sequence[Environment]:
         rows = self._rows(self.source)
-        encoder = self._fitted(seed, rows)
+        encoder = self._fit(rows, self._chosen(seed, rows))
         return [
             _environment(state, rows[state], encoder, self._split(seed, state, len(rows[state]))[1])
             for state in self.source
@@ -103,8 +110,14 @@ class Acs(Dataset):
 
     def test(self, seed: int) -> Sequence[Environment]:
         rows = self._rows((*self.source, *self._targets))
-        encoder = self._fitted(seed, rows)
+        encoder = self._fit(rows, self._chosen(seed, rows))
         return [_environment(state, rows[state], encoder, slice(None)) for state in self._targets]
+
+    def all_train(self, seed: int) -> tuple[Sequence[Environment], Encoder]:
+        """All rows of the source states, for every seed."""
+        rows = self._rows(self.source)
+        encoder = self._fit(rows, {state: np.arange(len(people)) for state, people in rows.items()})
+        return [_environment(state, people, encoder, slice(None)) for state, people in rows.items()], encoder
 
     @property
     def _targets(self) -> tuple[str, ...]:
@@ -143,25 +156,30 @@ class Acs(Dataset):
     def _features(self) -> tuple[str, ...]:
         return tuple(name for name in self.problem.features if name not in self.drop)
 
-    def _encoder(self) -> Codes | Categories:
+    @property
+    def _encoding(self) -> Codes | Categories:
         kind = Codes if self.encoding == "codes" else Categories
         return kind(self._features, self.problem.may_be_missing, self.missing)
 
-    def _fitted(self, seed: int, rows: dict[str, Persons]) -> Codes | Categories:
-        """The encoder, fitted on the training rows of the seed and nothing else."""
-        chosen = {state: self._split(seed, state, len(rows[state]))[0] for state in self.source}
+    def _chosen(self, seed: int, rows: dict[str, Persons]) -> dict[str, NDArray[np.int64]]:
+        """The training rows of the seed."""
+        return {state: self._split(seed, state, len(rows[state]))[0] for state in self.source}
+
+    def _fit(self, rows: dict[str, Persons], chosen: Mapping[str, NDArray[np.int64]]) -> Encoder:
+        """The encoder, fitted on these rows and nothing else."""
         labels = np.concatenate([rows[state].label[index] for state, index in chosen.items()])
         if len(np.unique(labels)) < 2:
             raise UnusableData(
                 f"all {len(labels)} training rows from {', '.join(self.source)} have the label {labels[0]}.\n"
                 "Raise train_rows, or choose another source."
             )
-        return self._encoder().fit(
+        steps = self._encoding.fit(
             {
                 name: np.concatenate([rows[state].columns[name][index] for state, index in chosen.items()])
                 for name in self._features
             }
         )
+        return Encoder(tuple(RawColumn(name, "number") for name in self._encoding.raw), steps, ANSWERS)
 
     def _split(self, seed: int, state: str, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Which rows of a source state are for training, and which for validation."""
@@ -174,7 +192,7 @@ class Acs(Dataset):
         return order[: self.train_rows], order[self.train_rows : end]
 
 
-def _environment(state: str, rows: Persons, encoder: Codes | Categories, index: Any) -> Environment:
+def _environment(state: str, rows: Persons, encoder: Encoder, index: Any) -> Environment:
     chosen = {name: values[index] for name, values in rows.columns.items()}
     return Environment(state, encoder.encode(chosen), rows.label[index])
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from oodbench.encoder.steps import NOWHERE, CodeGroups, Marked, Scaled, Step
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, NDArray[np.floating]]
@@ -36,32 +38,6 @@ LEVELS = {
 """The codes of the data dictionary. Those that no training row has, and any beyond, are `other`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """Numbers, missing ones filled, standardised with what the training rows had."""
-
-    fill: Array  # [column]
-    center: Array
-    scale: Array  # 0 for a constant column
-
-    @classmethod
-    def fit(cls, x: Array, missing: Missing) -> Scaled:
-        fill = np.zeros(x.shape[1])
-        if missing == "indicator":
-            seen = np.isfinite(x).any(0)
-            fill[seen] = np.nanmedian(x[:, seen], axis=0)
-        filled = np.where(np.isnan(x), fill, x)
-        spread = filled.std(0)
-        return cls(fill, filled.mean(0), np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0))
-
-    def encode(self, x: Array) -> Array:
-        """In place: test states have millions of values."""
-        np.copyto(x, self.fill, where=np.isnan(x))
-        x -= self.center
-        x *= self.scale
-        return x
-
-
 class Codes:
     """Codes as numbers, as the paper and folktables have them, and a column for each that may be missing."""
 
@@ -75,15 +51,31 @@ class Codes:
         return (*self.features, *(f"{name}_missing" for name in self.marked))
 
     @property
+    def raw(self) -> tuple[str, ...]:
+        """The columns of the census that it takes."""
+        return self.features
+
+    @property
     def categories(self) -> tuple[range, ...]:
         return ()  # numbers all
 
-    def fit(self, train: Columns) -> Codes:
-        self._scaled = Scaled.fit(self._matrix(train), self.missing)
-        return self
-
-    def encode(self, rows: Columns) -> Array:  # [row, column]
-        return self._scaled.encode(self._matrix(rows))
+    def fit(self, train: Columns) -> tuple[Step, ...]:
+        """Missing numbers filled, all standardised with what the training rows had."""
+        x = self._matrix(train)
+        fill = np.zeros(x.shape[1])
+        if self.missing == "indicator":
+            seen = np.isfinite(x).any(0)
+            fill[seen] = np.nanmedian(x[:, seen], axis=0)
+        filled = np.where(np.isnan(x), fill, x)
+        spread = filled.std(0)
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)  # 0 for a constant column
+        learnt = list(zip(self.columns, fill.tolist(), filled.mean(0).tolist(), scale.tolist(), strict=True))
+        numbers = learnt[: len(self.features)]
+        marks = zip(self.marked, learnt[len(self.features) :], strict=True)
+        return (
+            *(Scaled("scaled", name, (name,), fill, center, scale, True) for name, fill, center, scale in numbers),
+            *(Marked("marked", name, (column,), center, scale) for name, (column, _, center, scale) in marks),
+        )
 
     def _matrix(self, rows: Columns) -> Array:
         x = np.empty((len(next(iter(rows.values()))), len(self.columns)))
@@ -104,9 +96,8 @@ class Categories:
         for name in features:
             if name in NUMBERS or name in GEOGRAPHY:
                 continue
-            codes = GROUPS[name] if name in GROUPS else LEVELS[name]
             extra = ("missing",) if name in may_be_missing and missing == "indicator" else ()
-            self.levels[name] = (*map(str, codes), *extra, "other")
+            self.levels[name] = (*map(str, _codes(name)), *extra, "other")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,45 +105,41 @@ class Categories:
         return (*self.numbers.columns, *levels)
 
     @property
+    def raw(self) -> tuple[str, ...]:
+        return (*self.numbers.features, *self.levels)
+
+    @property
     def categories(self) -> tuple[range, ...]:
         """The places of the columns of each code."""
         ends = itertools.accumulate(map(len, self.levels.values()), initial=len(self.numbers.columns))
         return tuple(range(start, end) for start, end in itertools.pairwise(ends))
 
-    def fit(self, train: Columns) -> Categories:
-        if self.numbers.features:
-            self.numbers.fit(train)
-        self._seen = {name: np.unique(self._positions(name, train[name])) for name in self.levels}
-        return self
+    def fit(self, train: Columns) -> tuple[Step, ...]:
+        numbers = self.numbers.fit(train) if self.numbers.features else ()
+        return (*numbers, *(self._learn(name, train[name]) for name in self.levels))
 
-    def encode(self, rows: Columns) -> Array:  # [row, column]
-        count = len(next(iter(rows.values())))
-        x = np.zeros((count, len(self.columns)))
-        start = len(self.numbers.columns)
-        if start:
-            x[:, :start] = self.numbers.encode(rows)
-        for name, levels in self.levels.items():
-            beyond = len(levels) - 1
-            positions = self._positions(name, rows[name])
-            seen = np.zeros(len(levels), bool)
-            seen[self._seen[name]] = True
-            if seen.sum() > 1:  # else constant in training
-                x[np.arange(count), start + np.where(seen[positions], positions, beyond)] = 1
-            start += len(levels)
-        return x
-
-    def _positions(self, name: str, values: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The level of every row."""
-        levels = self.levels[name]
-        present = np.isfinite(values)
-        filled = np.where(present, values, 0).astype(np.int64)
-        if name in GROUPS:
-            positions = np.searchsorted(GROUPS[name], filled, side="right") - 1
-            positions = np.where(positions >= 0, positions, len(levels) - 1)
-        else:
-            codes = LEVELS[name]
-            positions = np.where((filled >= codes[0]) & (filled <= codes[-1]), filled - codes[0], len(levels) - 1)
+    def all_levels(self, name: str) -> CodeGroups:
+        """As if training rows had all levels of a code."""
+        levels, codes = self.levels[name], tuple(_codes(name))
+        other = len(levels) - 1
+        last = None if name in GROUPS else codes[-1]
+        names = tuple(f"{name}={level}" for level in levels)
+        groups = CodeGroups("groups", name, names, codes, last, (*range(len(codes)), other), other)
         if self.missing == "folktables":  # a missing code is code 0
-            return positions
-        gap = levels.index("missing") if "missing" in levels else len(levels) - 1
-        return np.where(present, positions, gap)
+            return replace(groups, missing=groups.places[int(groups.find(np.zeros(1, np.int64))[0])])
+        return replace(groups, missing=levels.index("missing") if "missing" in levels else other)
+
+    def _learn(self, name: str, train: NDArray[np.floating]) -> CodeGroups:
+        """Levels that no training row has are `other`; with one level only, the code is constant and nowhere."""
+        groups = self.all_levels(name)
+        seen = groups.encode(train).max(0) > 0
+        other = NOWHERE if seen.sum() <= 1 else len(seen) - 1
+
+        def known(place: int) -> int:
+            return place if seen[place] and other != NOWHERE else other
+
+        return replace(groups, places=tuple(map(known, groups.places)), missing=known(groups.missing))
+
+
+def _codes(name: str) -> Sequence[int]:
+    return GROUPS[name] if name in GROUPS else LEVELS[name]

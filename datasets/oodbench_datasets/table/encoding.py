@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.encoder.columns import Levels
+from oodbench.encoder.steps import Lookup
+
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -38,17 +41,20 @@ class Frequency:
     """The share of training rows that have the level, standardised."""
 
     name: str
-    codes: Integers  # [row], -1 where missing
-    levels: int
+    column: Levels
     kind = "category by frequency"
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (f"{self.name} frequency",)
 
-    def encode(self, rows: Integers, train: Integers) -> Array:
-        shares = level_shares(self.codes[train], self.levels)
-        return _standardise(shares[self.codes[rows]][:, None], shares[self.codes[train]][:, None])
+    def fit(self, train: Integers) -> tuple[Lookup]:
+        codes, levels = self.column.codes[train], len(self.column.texts)
+        shares = level_shares(codes, levels + 1)[:, None]  # the last but one is a level that no row has
+        return (_lookup(self.name, self.columns, self.column, train, shares, shares[codes]),)
+
+    def of_training_rows(self, train: Integers) -> None:
+        """As of all others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +62,18 @@ class TargetMean:
     """The smoothed mean of the target among training rows of the level, standardised; of classes, their shares."""
 
     name: str
-    codes: Integers  # [row], -1 where missing
-    levels: int
+    column: Levels
     y: Array  # [row, column]
     columns: tuple[str, ...]
     smoothing: float
     kind = "category by target"
 
-    def encode(self, rows: Integers, train: Integers) -> Array:
-        learnt = self._means(train)[self.codes[rows]]
+    def fit(self, train: Integers) -> tuple[Lookup]:
+        return (_lookup(self.name, self.columns, self.column, train, self._means(train), self._out_of_fold(train)),)
+
+    def of_training_rows(self, train: Integers) -> Array:
         inside = self._out_of_fold(train)
-        place = np.full(len(self.codes), -1)
-        place[train] = np.arange(len(train))
-        trained = place[rows] >= 0
-        learnt[trained] = inside[place[rows][trained]]
-        return _standardise(learnt, inside)
+        return _standardise(inside, inside)
 
     def _out_of_fold(self, train: Integers) -> Array:
         folds = np.random.default_rng(len(train)).permutation(len(train)) % FOLDS
@@ -79,11 +82,30 @@ class TargetMean:
             there = folds == fold
             if there.any():
                 others = train[~there] if not there.all() else train
-                values[there] = self._means(others)[self.codes[train[there]]]
+                values[there] = self._means(others)[self.column.codes[train[there]]]
         return values
 
     def _means(self, rows: Integers) -> Array:
-        return level_means(self.codes[rows], self.y[rows], self.levels, self.smoothing)
+        """Of each level, of a level that no row has, and of missing values."""
+        return level_means(self.column.codes[rows], self.y[rows], len(self.column.texts) + 1, self.smoothing)
+
+
+def _lookup(
+    name: str, columns: tuple[str, ...], levels: Levels, train: Integers, values: Array, trained: Array
+) -> Lookup:
+    """`values` [level + 2, column], standardised as those of the training rows are."""
+    scaled = _standardise(values, trained)
+    seen = np.unique(levels.codes[train])
+    seen = seen[seen >= 0]
+    return Lookup(
+        "lookup",
+        name,
+        columns,
+        levels=tuple(levels.texts[level] for level in seen),
+        values=tuple(tuple(row) for row in scaled[seen].tolist()),
+        unseen=tuple(scaled[-2].tolist()),
+        missing=tuple(scaled[-1].tolist()),
+    )
 
 
 def _standardise(values: Array, train: Array) -> Array:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.encoder.columns import Levels
 from oodbench.errors import InvalidSetting, UnknownName
-from oodbench_datasets.table.file import Levels, TableFile
+from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.ranges import Bins, Range, parse_range, quantile_ranges
 
 REST = "rest"

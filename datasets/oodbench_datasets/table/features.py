@@ -13,9 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.encoder.columns import Column, Levels
+from oodbench.encoder.steps import NOWHERE, Indicators, Marked, Scaled, Step
 from oodbench.errors import InvalidSetting
 from oodbench_datasets.table.encoding import Frequency, TargetMean
-from oodbench_datasets.table.file import Levels, TableFile
+from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.settings import TableSettings
 from oodbench_datasets.table.target import Target
@@ -38,8 +40,15 @@ class Feature(Protocol):
     @property
     def columns(self) -> tuple[str, ...]: ...
 
-    def encode(self, rows: Integers, train: Integers) -> Array:
-        """Values [row, column] of some rows, by what the training rows teach."""
+    @property
+    def column(self) -> Column:
+        """The column of the table, read."""
+
+    def fit(self, train: Integers) -> tuple[Step, ...]:
+        """What the training rows teach."""
+
+    def of_training_rows(self, train: Integers) -> Array | None:
+        """Values [row, column] of the training rows themselves, if they differ from what `fit` says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +56,7 @@ class Number:
     """Standardised. A missing value is the training median, and is marked in a column of its own."""
 
     name: str
-    values: Array  # [row], NaN where missing
+    column: Array  # [row], NaN where missing
     gaps: bool  # in the training environments
     kind: str = "number"
 
@@ -55,15 +64,18 @@ class Number:
     def columns(self) -> tuple[str, ...]:
         return (self.name, f"{self.name} missing") if self.gaps else (self.name,)
 
-    def encode(self, rows: Integers, train: Integers) -> Array:
-        learnt, values = self.values[train], self.values[rows]
+    def fit(self, train: Integers) -> tuple[Scaled | Marked, ...]:
+        learnt = self.column[train]
         missing = np.isnan(learnt)
         median = 0.0 if missing.all() else float(np.median(learnt[~missing]))
         filled = np.where(missing, median, learnt)
-        scale = filled.std() if np.ptp(filled) > 0 else np.inf  # a constant teaches nothing
-        gaps = np.isnan(values)
-        scaled = (np.where(gaps, median, values) - filled.mean()) / scale
-        return np.column_stack([scaled, gaps & missing.any()]) if self.gaps else scaled[:, None]
+        scale = float(filled.std()) if np.ptp(filled) > 0 else None  # a constant teaches nothing
+        scaled = Scaled("scaled", self.name, (self.name,), median, float(filled.mean()), scale)
+        marked = Marked("marked", self.name, (f"{self.name} missing",), 0.0, float(missing.any()))
+        return (scaled, marked) if self.gaps else (scaled,)
+
+    def of_training_rows(self, train: Integers) -> None:
+        """As of all others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +86,29 @@ class Category:
     """
 
     name: str
-    codes: Integers  # [row], -1 where missing
-    places: Integers  # [level + 1], the column of each level; the last is for missing values
+    column: Levels
+    common: Integers  # levels with a column of their own
     columns: tuple[str, ...]
+    other: int  # the place of the rare ones' column, or nowhere
+    missing: int
     kind = "category"
 
-    def encode(self, rows: Integers, train: Integers) -> Array:
-        places = self.places[self.codes[rows]]
-        values = (places[:, None] == np.arange(len(self.columns))).astype(np.float64)
-        learnt = np.isin(np.arange(len(self.columns)), self.places[self.codes[train]])
-        return np.where(learnt, values, 0.0)
+    @property
+    def places(self) -> Integers:
+        """The column of each level; the last is for missing values."""
+        places = np.full(len(self.column.texts) + 1, self.other, dtype=np.int64)
+        places[self.common] = np.arange(len(self.common))
+        places[-1] = self.missing
+        return places
+
+    def fit(self, train: Integers) -> tuple[Indicators]:
+        learnt = np.isin(np.arange(len(self.columns)), self.places[self.column.codes[train]])
+        levels = tuple(self.column.texts[level] for level in self.common)
+        learnt_columns = tuple(learnt.tolist())
+        return (Indicators("indicators", self.name, self.columns, levels, self.other, self.missing, learnt_columns),)
+
+    def of_training_rows(self, train: Integers) -> None:
+        """As of all others."""
 
 
 def find_features(
@@ -144,12 +169,12 @@ def _are_codes(values: Array) -> bool:
 def _make_category(name: str, levels: Levels, pool: Integers, settings: TableSettings, target: Target) -> list[Feature]:
     distinct = len(np.unique(levels.codes[pool]))
     if distinct > settings.many and settings.many_as == "frequency":
-        return [Frequency(name, levels.codes, len(levels.texts))]
+        return [Frequency(name, levels)]
     if distinct > settings.many and settings.many_as == "target":
         shown = target.classes[1:] if len(target.classes) == 2 else target.classes
         columns = tuple(f"{name} share of {text}" for text in shown) or (f"{name} mean of target",)
         y = target.y[:, None] == np.arange(len(target.classes))[-len(columns) :] if shown else target.y[:, None]
-        return [TargetMean(name, levels.codes, len(levels.texts), y.astype(np.float64), columns, settings.smoothing)]
+        return [TargetMean(name, levels, y.astype(np.float64), columns, settings.smoothing)]
     category = _make_indicators(name, levels, pool, settings.rare)
     return [category] if len(category.columns) > 1 else []
 
@@ -159,12 +184,10 @@ def _make_indicators(name: str, levels: Levels, pool: Integers, rare: float) -> 
     missing, counts = int(counts[0]), counts[1:]
     common = np.flatnonzero((counts > 0) & (counts >= rare * len(pool)))
     columns = [f"{name}={levels.texts[level]}" for level in common]
-    others = -1
+    other = NOWHERE
     if counts.sum() > counts[common].sum():
-        others = len(columns)
+        other = len(columns)
         columns.append(f"{name} other")
-    places = np.full(len(levels.texts) + 1, others, dtype=np.int64)
-    places[common] = np.arange(len(common))
-    places[-1] = len(columns) if missing else -1
+    place_of_missing = len(columns) if missing else NOWHERE
     columns += [f"{name} missing"] if missing else []
-    return Category(name, levels.codes, places, tuple(columns))
+    return Category(name, levels, common, tuple(columns), other, place_of_missing)

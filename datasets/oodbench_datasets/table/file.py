@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.encoder.columns import Levels, as_levels, is_text
 from oodbench.engine.scoring import LARGEST
 from oodbench.errors import InvalidSetting
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """A column as a number for each distinct value, and the values as text, in their own order."""
-
-    codes: NDArray[np.int64]  # [row], -1 where missing
-    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +20,7 @@ class TableFile:
     digest: str  # of the bytes of the file, or files
     data: Any  # a pyarrow.Table
     files: tuple[tuple[str, int], ...] = ()  # with the rows of each
+    date_formats: Mapping[str, str] = field(default_factory=dict)  # by column of dates; none where they are no text
 
     def __len__(self) -> int:
         return int(self.data.num_rows)
@@ -36,7 +30,7 @@ class TableFile:
         return list(self.data.column_names)
 
     def only(self, rows: NDArray[np.int64]) -> TableFile:
-        return TableFile(self.path, self.digest, self.data.take(rows), self.files)
+        return replace(self, data=self.data.take(rows))
 
     def holds_numbers(self, name: str) -> bool:
         import pyarrow.types as kinds
@@ -45,10 +39,7 @@ class TableFile:
         return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
 
     def holds_text(self, name: str) -> bool:
-        import pyarrow.types as kinds
-
-        kind = self._kind(name)
-        return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+        return is_text(self._kind(name))
 
     def check_is_feature(self, name: str) -> None:
         import pyarrow.types as kinds
@@ -97,14 +88,7 @@ class TableFile:
         return int(count_distinct(self._plain(name)).as_py())
 
     def levels(self, name: str) -> Levels:
-        encoded = self._plain(name).combine_chunks().dictionary_encode()
-        values = encoded.dictionary.to_pylist()
-        codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        levels = [place for place, value in enumerate(values) if not _is_missing(value)]
-        levels.sort(key=values.__getitem__)
-        rank = np.full(len(values) + 1, -1, dtype=np.int64)  # the last is for missing values, at -1
-        rank[levels] = np.arange(len(levels))
-        return Levels(rank[codes], tuple(_as_text(values[place]) for place in levels))
+        return as_levels(self._plain(name).combine_chunks())
 
     def _kind(self, name: str) -> Any:
         import pyarrow.types as kinds
@@ -125,13 +109,3 @@ class TableFile:
             except ValueError:
                 return text
         return str(self.data.schema.field(name).type)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

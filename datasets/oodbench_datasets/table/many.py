@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from oodbench.errors import InvalidSetting
-from oodbench_datasets.table.size import PARQUET
+from oodbench.plugin.textfiles import EXTENSIONS, PARQUET
 
-EXTENSIONS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 FILE = "file"  # the column that says which file a row is from, if an environment or a condition asks for it
 MOST_FILES = 10_000
 

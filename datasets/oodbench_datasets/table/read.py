@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import gzip
 import hashlib
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oodbench.encoder.dates import part_names
+from oodbench.encoder.numbers import MARKS
 from oodbench.errors import InvalidSetting, UnknownName
 from oodbench.plugin.reading import open_regular
-from oodbench_datasets.table.convert import MARKS, convert_texts
-from oodbench_datasets.table.dates import part_names, replace_dates
+from oodbench.plugin.textfiles import EMPTY, EXTENSIONS, PARQUET, SEPARATORS, find_separator, usual_separator
+from oodbench_datasets.table.convert import convert_texts
+from oodbench_datasets.table.dates import replace_dates
 from oodbench_datasets.table.file import TableFile
-from oodbench_datasets.table.many import EXTENSIONS, FILE, file_title, find_files, join_tables
-from oodbench_datasets.table.size import PARQUET, check_bytes, check_column_count, check_table_size
+from oodbench_datasets.table.many import FILE, file_title, find_files, join_tables
+from oodbench_datasets.table.size import check_bytes, check_column_count, check_table_size
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 SHOWN = 20  # column names in a message
-LONGEST_LINE = 1 << 20
 LONGEST_BLOCK = (1 << 31) - 1  # bytes, as pyarrow counts them
 
 
@@ -123,31 +121,12 @@ def _guard(path: str, function: Any, *arguments: Any) -> Any:
 
 
 def _find_separator(path: str, wanted: str) -> str:
-    """As the extension says, unless the first line is one field with it, and several with another separator."""
-    usual = next((separator for ending, separator in EXTENSIONS.items() if path.endswith(ending)), None)
+    usual = usual_separator(path)
     if usual is None:
         raise InvalidSetting(
             f"dataset 'table': path={path} has no known file extension.\nKnown: {', '.join((*EXTENSIONS, *PARQUET))}."
         )
-    if wanted != "auto":
-        return SEPARATORS[wanted]
-    line = _first_line(path)
-    try:
-        if not line.strip() or len(next(csv.reader([line], delimiter=usual))) > 1:
-            return usual
-    except csv.Error:  # a field that is too long to be a name
-        return usual
-    return max(SEPARATORS.values(), key=lambda separator: (line.count(separator), separator == usual))
-
-
-def _first_line(path: str) -> str:
-    """Nothing of a file whose compression is damaged: whoever reads all of it says so."""
-    with open_regular(Path(path)) as file:
-        try:
-            text = gzip.GzipFile(fileobj=file).read(LONGEST_LINE) if path.endswith(".gz") else file.read(LONGEST_LINE)
-        except (EOFError, zlib.error):
-            return ""
-    return next(iter(text.decode("utf-8-sig", errors="replace").splitlines()), "")
+    return find_separator(path, usual) if wanted == "auto" else SEPARATORS[wanted]
 
 
 def _column_names(path: str, separator: str) -> list[str]:
@@ -178,9 +157,9 @@ def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], tit
     files = tuple((source.path, data.num_rows) for source, data in zip(sources, tables, strict=True))
     data = tables[0] if len(tables) == 1 else join_tables(tables, [file_title(file) for file, _ in files], titled)
     data = convert_texts(data, how.missing, how.thousands, how.decimal)
-    data = replace_dates(data, how.dates, how.date_parts, how.date_format)
+    data, formats = replace_dates(data, how.dates, how.date_parts, how.date_format)
     digest = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return TableFile(path, digest, data, files)
+    return TableFile(path, digest, data, files, formats)
 
 
 def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading) -> Any:
@@ -189,7 +168,7 @@ def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading
 
     options = ConvertOptions(
         include_columns=list(columns), strings_can_be_null=True, decimal_point=MARKS[how.decimal],
-        null_values=[*ConvertOptions().null_values, *how.missing],
+        null_values=[*EMPTY, *how.missing],
     )  # fmt: skip
     parse = ParseOptions(delimiter=separator)
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oodbench import setting
-from oodbench_datasets.table.dates import PARTS
+from oodbench.encoder.dates import PARTS
 from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.ranges import parse_bins
 from oodbench_datasets.table.read import Reading

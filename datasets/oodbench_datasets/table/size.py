@@ -10,8 +10,8 @@ from typing import Any
 
 from oodbench.errors import InvalidSetting
 from oodbench.plugin.reading import open_regular
+from oodbench.plugin.textfiles import PARQUET
 
-PARQUET = (".parquet", ".pq")
 MOST_ROWS = 50_000_000
 MOST_BYTES = 4 << 30  # of the columns that are used
 MOST_COLUMNS = 20_000

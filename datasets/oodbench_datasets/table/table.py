@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench import Dataset, Environment, Mlp, Recipe
+from oodbench.encoder import Encoder
 from oodbench.engine.data import Task
 from oodbench.errors import InvalidSetting
 from oodbench_datasets.table.features import Category
+from oodbench_datasets.table.fit import encode, fit_encoder
 from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.prepare import Prepared, prepare
 from oodbench_datasets.table.read import open_table
@@ -82,6 +84,9 @@ class Table(TableSettings, Dataset):
     def warnings(self) -> Sequence[str]:
         return find_warnings(self, self._prepared)
 
+    def encoder(self, seed: int) -> Encoder:
+        return fit_encoder(self, self._prepared, self._train_rows(seed))
+
     def train(self, seed: int) -> Sequence[Environment]:
         return self._encode({name: train for name, (train, _) in self._split(seed).items()}, seed)
 
@@ -100,6 +105,12 @@ class Table(TableSettings, Dataset):
             },
             seed,
         )
+
+    def all_train(self, seed: int) -> tuple[Sequence[Environment], Encoder]:
+        """All rows of the training environments, for every seed."""
+        pool = self._prepared.pool
+        encoder = fit_encoder(self, self._prepared, pool)
+        return encode(self._prepared, self._prepared.train, pool, encoder), encoder
 
     @functools.cached_property
     def _prepared(self) -> Prepared:
@@ -137,13 +148,8 @@ class Table(TableSettings, Dataset):
 
     def _encode(self, parts: Mapping[str, Integers], seed: int) -> list[Environment]:
         """Environments by their rows; what encodes them is learnt from the seed's training rows."""
-        train = np.concatenate([rows for rows, _ in self._split(seed).values()])
-        rows = np.concatenate(list(parts.values()))
-        x = np.column_stack([feature.encode(rows, train) for feature in self._prepared.features])
-        target = self._prepared.target
-        y = target.y[rows]
-        if target.task == "regression":
-            y = (y - target.y[train].mean()) / (target.y[train].std() or 1.0)
-        ends = np.cumsum([len(part) for part in parts.values()])[:-1]
-        split = zip(parts, np.split(x, ends), np.split(y, ends), strict=True)
-        return [Environment(name, part_x, part_y) for name, part_x, part_y in split]
+        train = self._train_rows(seed)
+        return encode(self._prepared, parts, train, fit_encoder(self, self._prepared, train))
+
+    def _train_rows(self, seed: int) -> Integers:
+        return np.concatenate([rows for rows, _ in self._split(seed).values()])

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MARKED = {  # (mark of thousands, decimal mark) as a user sets them
     ("comma", "point"): re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?"),
     ("point", "comma"): re.compile(r"[-+]?\d{1,3}(\.\d{3})+(,\d+)?"),
@@ -26,10 +25,6 @@ DATE_FORMATS = (
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 LOOKED_AT = 200  # texts that are tried as dates
-
-
-def is_number(text: str) -> bool:
-    return NUMBER.fullmatch(text.strip()) is not None
 
 
 def marks_of(text: str) -> tuple[str, str] | None:

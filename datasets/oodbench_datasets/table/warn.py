@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.encoder.numbers import is_number
 from oodbench_datasets.table.features import Category, Number
 from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.prepare import Prepared
 from oodbench_datasets.table.settings import TableSettings
 from oodbench_datasets.table.target import Target
-from oodbench_datasets.table.text import LOOKED_AT, date_formats, is_number, marks_of
+from oodbench_datasets.table.text import LOOKED_AT, date_formats, marks_of
 
 Array = NDArray[np.float64]
 
@@ -95,7 +96,7 @@ def _is_merged(name: str, prepared: Prepared) -> Iterator[str]:
     """A category most of whose rows have rare levels."""
     feature = next(feature for feature in prepared.features if feature.name == name)
     if isinstance(feature, Category) and f"{name} other" in feature.columns:
-        others = feature.places[feature.codes[prepared.pool]] == feature.columns.index(f"{name} other")
+        others = feature.places[feature.column.codes[prepared.pool]] == feature.columns.index(f"{name} other")
         if others.mean() > MOSTLY:
             yield f"has rare levels, which are merged, in {others.mean():.0%} of the rows. Set many_as=target."
 
@@ -107,7 +108,7 @@ def _copies_target(table: TableFile, name: str, prepared: Prepared) -> Iterator[
     if len(pool) < FEWEST:
         return
     if isinstance(feature, Number):
-        copied = _follows(feature.values[pool], target, target.y[pool])
+        copied = _follows(feature.column[pool], target, target.y[pool])
     else:
         copied = _is_told(table.levels(name).codes[pool], target, target.y[pool])
     if copied:
@@ -150,13 +151,13 @@ def _far_numbers(prepared: Prepared) -> Iterator[str]:
     for feature in prepared.features:
         if not isinstance(feature, Number):
             continue
-        values = feature.values[prepared.pool]
+        values = feature.column[prepared.pool]
         middle, spread = np.nanmedian(values), np.subtract(*np.nanpercentile(values, [90, 10]))
         spread = spread or np.ptp(values[~np.isnan(values)]) or 1.0
         for name, rows in (prepared.train | prepared.validation | prepared.test).items():
-            far = np.flatnonzero(np.abs(feature.values[rows] / spread - middle / spread) > FAR)
+            far = np.flatnonzero(np.abs(feature.column[rows] / spread - middle / spread) > FAR)
             if len(far):
-                value = feature.values[rows[far[0]]]
+                value = feature.column[rows[far[0]]]
                 yield (
                     f"column {feature.name!r} is {value:g} in environment {name!r}, over a million times further out "
                     f"than most rows of the training environments. Correct it in the file."

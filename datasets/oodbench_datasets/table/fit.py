@@ -1,0 +1,81 @@
+"""The encoder of a table, fitted to training rows, and environments that are encoded by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodbench import Environment
+from oodbench.encoder import Encoder, Levels, RawColumn
+from oodbench.encoder.dates import part_names
+from oodbench.encoder.reading import Marks
+from oodbench.plugin.textfiles import EMPTY, PARQUET
+from oodbench_datasets.table.features import Feature
+from oodbench_datasets.table.ordinal import parse_ordinals
+from oodbench_datasets.table.prepare import Prepared
+from oodbench_datasets.table.settings import TableSettings
+
+Integers = NDArray[np.int64]
+
+
+def fit_encoder(settings: TableSettings, prepared: Prepared, train: Integers) -> Encoder:
+    """All that is learnt comes from these rows."""
+    target = prepared.target
+    y = target.y[train]
+    center, scale = (float(y.mean()), float(y.std()) or 1.0) if target.task == "regression" else (0.0, 1.0)
+    in_texts = not all(path.endswith(PARQUET) for path, _ in prepared.table.files)
+    return Encoder(
+        raw=_raw_columns(settings, prepared),
+        steps=tuple(step for feature in prepared.features for step in feature.fit(train)),
+        classes=target.classes,
+        center=center,
+        scale=scale,
+        marks=Marks((*settings.missing, *(EMPTY if in_texts else ())), settings.thousands, settings.decimal),
+    )
+
+
+def encode(prepared: Prepared, parts: Mapping[str, Integers], train: Integers, encoder: Encoder) -> list[Environment]:
+    """Environments by their rows. Training rows may have values of their own."""
+    rows = np.concatenate(list(parts.values()))
+    x = encoder.encode({feature.name: feature.column[rows] for feature in prepared.features})
+    place = np.full(len(prepared.table), -1)
+    place[train] = np.arange(len(train))
+    trained = place[rows] >= 0
+    start = 0
+    for feature in prepared.features if trained.any() else ():
+        own = feature.of_training_rows(train)
+        if own is not None:
+            x[trained, start : start + len(feature.columns)] = own[place[rows][trained]]
+        start += len(feature.columns)
+    y = prepared.target.y[rows]
+    if prepared.target.task == "regression":
+        y = (y - encoder.center) / encoder.scale
+    ends = np.cumsum([len(part) for part in parts.values()])[:-1]
+    split = zip(parts, np.split(x, ends), np.split(y, ends), strict=True)
+    return [Environment(name, part_x, part_y) for name, part_x, part_y in split]
+
+
+def _raw_columns(settings: TableSettings, prepared: Prepared) -> tuple[RawColumn, ...]:
+    """Those that features come from, in the order of the features."""
+    dates = {part: name for name in settings.dates for part in part_names(name, settings.date_parts)}
+    orders = parse_ordinals(settings.ordinal)
+    raws: dict[str, RawColumn] = {}
+    for feature in prepared.features:
+        name = dates.get(feature.name, feature.name)
+        if feature.name in dates:
+            raws[name] = RawColumn(name, "date", format=prepared.table.date_formats[name], parts=settings.date_parts)
+        elif name in orders:
+            raws[name] = RawColumn(name, "rank", order=orders[name])
+        else:
+            raws[name] = _raw_column(prepared, feature)
+    return tuple(raws.values())
+
+
+def _raw_column(prepared: Prepared, feature: Feature) -> RawColumn:
+    if not isinstance(feature.column, Levels):
+        return RawColumn(feature.name, "number")
+    if prepared.table.holds_numbers(feature.name):
+        return RawColumn(feature.name, "code")
+    return RawColumn(feature.name, "text" if prepared.table.holds_text(feature.name) else "truth")
