@@ -33,7 +33,8 @@ def figures(
 ) -> None:
     """Draw the recorded results of a dataset setting in each test environment.
 
-    The distribution over test environments; for classification, accuracy against F1; for US states, a map.
+    The distribution over test environments; for classification, accuracy against F1; for US states, a map; for
+    studies of run --open-all, test against validation error.
 
     Example: [bold]oodbench figures selection_bias --set r1=1.5 -o figures --format png[/bold]
     """

@@ -75,10 +75,13 @@ def _newton(columns: Array, targets: Array, share: Array, pull: Array, start: Ar
                 hessian[a, :, b] = hessian[b, :, a] = block
         full = hessian.reshape(classes * width, -1) + np.diag(np.tile(pull, classes) + FLAT)
         step = np.linalg.solve(full, slope.ravel()).reshape(classes, width)
+        gain = float((slope * step).sum())
+        if gain < np.spacing(loss):  # too little to be seen in the loss
+            return coefficients - step
         length = 1.0
         while length > SHORTEST:
             there = _log_loss(columns, targets, share, pull, start, coefficients - length * step)
-            if there[0] <= loss - 1e-4 * length * float((slope * step).sum()):
+            if there[0] <= loss - 1e-4 * length * gain:
                 break
             length /= 2
         else:  # rounding is all that is left of the slope

@@ -217,8 +217,9 @@ def score_configurations(scores: pd.DataFrame, selector: str) -> pd.DataFrame:
 def _by_seed(scores: pd.DataFrame, selector: Selector) -> pd.Series[float]:
     """Of the models that have a value in every environment of their seed."""
     models = [scores["configuration"], scores["seed"]]
-    values = scores[selector.metric].notna().groupby(models).transform("sum")
-    scores = scores[values == scores.groupby("seed")["environment"].transform("nunique")]
+    has_all = scores[selector.metric].notna().groupby(models).transform("all")
+    count = scores["configuration"].groupby(models).transform("size")
+    scores = scores[has_all & (count == count.groupby(scores["seed"]).transform("max"))]
     values = scores[selector.metric]
     better = SCORES.get(selector.metric) or find("metric", selector.metric).better
     return selector.by_seed(scores.assign(risk=1 - values if better == "higher" else values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 from concluding import concluded, outcome_of, planned
 from oodbench import Choice, Dataset, Environment, Method, TrainingRows
 from oodbench.errors import MissingInformation, TrainingFailed, UserError
+from oodbench.search.packstore import PackStore
+from oodbench.search.worker import run_pack
 from oodbench.study.spec import StudyOptions
 
 SHARES = (1.0, 0.5, 0.0, 0.8)
@@ -99,6 +102,20 @@ def test_the_choice_is_that_of_the_formula(selector: str, over: Any) -> None:
         .duplicated(["configuration", "seed", "environment"])
         .any()
     )
+
+
+def test_the_kept_models_are_those_of_all_environments(tmp_path: Path) -> None:
+    study = planned(Shrunk, Levels, trials=4, seeds=2, selector="loeo")
+    store = PackStore(tmp_path, study)
+    for pack in study.packs:
+        data = {seed: study.search_data(seed, pack.without) for seed in pack.seeds}
+        store.save(pack, run_pack(study.method, pack, data, study.setup))
+    assert len(store.load()) == len(study.packs)
+    kept = store.predictors()
+    assert sorted(kept) == [(number, seed) for number in range(4) for seed in (0, 1)]
+    for (number, seed), model in kept.items():
+        share = float(study.configurations[number]["share"])
+        assert model.value == pytest.approx(share * study.search_data(seed).train.y.mean())
 
 
 def test_a_configuration_that_cannot_be_trained_without_an_environment_is_not_chosen() -> None:

@@ -101,6 +101,10 @@ def test_a_model_without_a_value_in_an_environment_is_never_chosen() -> None:
     assert select(scores, "mean:auc", 1).scores == {1: 0.5, 2: pytest.approx(0.4)}
 
 
+def test_a_model_without_a_row_in_an_environment_is_never_chosen() -> None:
+    assert select(SCORES[1:], "mean", 1).scores == {1: 5.5, 2: 7.0}
+
+
 def test_one_se_stays_near_the_defaults() -> None:
     near = table(*[(c, s, "a", value + s) for c, value in ((0, 1.5), (1, 1.2), (2, 1.0)) for s in (0, 1)])
     assert select(near, "mean", 2).configuration == 2
