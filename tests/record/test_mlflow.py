@@ -204,3 +204,28 @@ def test_the_search_is_a_curve_and_environments_are_a_table(results: dict[str, o
     errors = [row[table["columns"].index("error")] for row in table["data"]]
     assert len(errors) == 6
     assert np.mean(errors) == pytest.approx(run.data.metrics["test/mean_error"])
+
+
+@pytest.mark.parametrize("dataset", SETTINGS)
+def test_models_of_datasets_without_an_encoder_are_taken_away_with_plain_numbers(
+    results: dict[str, oodbench.Result], tmp_path: Path, dataset: str
+) -> None:
+    result = results[dataset]
+    study, run = result.studies[0], run_of(result, "erm").info.run_id
+    environment = study.dataset.test(0)[0]
+    rows = pd.DataFrame(environment.x, columns=study.dataset.columns)
+    first, second = (load(result, "erm", seed).predict(rows) for seed in (0, 1))
+    ways: list[tuple[str, dict[str, Any]]] = [("one", {"seed": 0}), ("all", {}), ("refitted", {"refit": True})]
+    answers = {}
+    for folder, options in ways:
+        taken = oodbench.export(run, tmp_path / folder, directory=result.record.directory, **options)
+        answers[folder] = oodbench.load_model(taken).predict(rows)["prediction"]
+    if dataset == "selection_bias":
+        np.testing.assert_allclose(answers["one"], first, rtol=1e-9)
+        np.testing.assert_allclose(answers["all"], (first + second) / 2, rtol=1e-9)
+        assert np.corrcoef(answers["refitted"], first)[0, 1] > 0.9
+        assert not np.allclose(answers["refitted"], first)
+    else:
+        assert answers["one"].tolist() == first.astype(str).tolist()
+        assert np.mean(answers["refitted"].astype(int) == first) > 0.8
+    assert sum(map(len, study.dataset.all_train(0)[0])) > sum(map(len, study.data.train[0]))
