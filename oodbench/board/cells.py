@@ -33,7 +33,7 @@ class MethodScores:
     dataset_id: str
     method: str
     task: str
-    table: pd.DataFrame | None  # seed, environment, error; accuracy and f1 for classes
+    table: pd.DataFrame | None  # seed, environment, error; accuracy and f1 for classes; metrics that were measured
 
 
 def scores_of(boards: Iterable[Leaderboard]) -> list[MethodScores]:
@@ -52,7 +52,9 @@ def write_cells(scores: Sequence[MethodScores]) -> str:
     if not frames:
         return ",".join(NEEDED) + "\n"
     frame = pd.concat(frames, ignore_index=True)
-    return as_csv(frame[[*NEEDED, *(name for name in MEASURED[1:] if name in frame)]])
+    of_classes = [name for name in MEASURED[1:] if name in frame]
+    metrics = [name for name in frame if name not in (*NEEDED, *MEASURED)]
+    return as_csv(frame[[*NEEDED, *of_classes, *metrics]])
 
 
 def read_cells(files: Iterable[Path]) -> list[MethodScores]:
@@ -107,7 +109,8 @@ def _checked(table: pd.DataFrame, task: str) -> pd.DataFrame:
         raise ValueError("a seed is no whole number, or an environment no text")
     measured = MEASURED if task == "classification" else MEASURED[:1]
     lacking = {name: float("nan") for name in measured if name not in table and name != "error"}
-    return table.assign(**lacking).astype(dict.fromkeys(measured, float))
+    metrics = [name for name in table if name not in ("seed", "environment", *MEASURED)]
+    return table.assign(**lacking).astype(dict.fromkeys([*measured, *metrics], float))
 
 
 def _from_cells(content: bytes) -> list[MethodScores]:
@@ -118,7 +121,7 @@ def _from_cells(content: bytes) -> list[MethodScores]:
     if lacking:
         raise ValueError(f"no column {lacking[0]!r}")
     # from texts, to the last bit: pandas' own parser of numbers is quicker and not exact in all versions
-    frame = frame.astype({"seed": int} | {name: float for name in MEASURED if name in frame})
+    frame = frame.astype({"seed": int} | {str(name): float for name in frame if name not in (*TEXTS, "seed")})
     frame = frame.assign(**{name: frame[name].map(from_csv_text, na_action="ignore") for name in TEXTS})
     return [
         MethodScores(

@@ -33,7 +33,7 @@ from oodbench.board.statistics import Over, Tiers
 from oodbench.board.terms import find_unequal, refuse_unequal, terms_of
 from oodbench.engine.data import Task
 from oodbench.engine.scoring import SCORES
-from oodbench.study.record import CONSTANT, ConcludedStudy
+from oodbench.study.record import COLUMNS, CONSTANT, ConcludedStudy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -329,6 +329,7 @@ def _test_scores(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:
         return ()
     test = results[results["chosen"] & (results["part"] == "test")]
     scores = [name for name in ("error", "accuracy", "f1") if name in test and test[name].notna().all()]
-    columns = ["seed", "environment", *scores]
-    values = (test[name].tolist() for name in columns)
+    metrics = [name for name in map(str, test) if name not in COLUMNS and test[name].notna().any()]
+    columns = ["seed", "environment", *scores, *metrics]
+    values = (test[name].astype(object).where(test[name].notna(), None).tolist() for name in columns)
     return tuple(dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))

@@ -85,7 +85,7 @@ class Row:
     reference: bool = False  # shown, and ranked with nothing
     collapsed: bool = False  # onto a reference that was told nothing
     searches: int = 1  # how often the whole search was done; the values are the first one's
-    results: tuple[Mapping[str, Any], ...] = ()  # a score per seed and test environment
+    results: tuple[Mapping[str, Any], ...] = ()  # scores and metrics per seed and test environment
     missing: Mapping[str, str] = field(default_factory=dict)  # by metric of an environment, why cells have no value
     picks: Mapping[str, Pick] = field(default_factory=dict)  # by selector, what it would have chosen
     validation: Cell = Cell(None, None)  # the mean error of the chosen configuration over validation environments

@@ -23,7 +23,7 @@ from oodbench.study.directory import DIRECTORY
 def compare(
     a: Annotated[str, typer.Argument(help="A file or folder of results, REVISION:PATH in git, a label, or a run id.")],
     b: Annotated[str, typer.Argument(help="The results to compare with A, named in the same ways.")],
-    metric: Annotated[str, typer.Option(help="mean_error, max_error, mean_accuracy, ...")] = "mean_error",
+    metric: Annotated[str, typer.Option(help="mean_error, max_error, mean_auc, worst_log_loss, ...")] = "mean_error",
     over: OverOption = "seeds",
     tracking_uri: TrackingOption = None,
     directory: DirectoryOption = DIRECTORY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +22,16 @@ def write_artifacts(outcome: Outcome, folder: Path) -> None:
     (folder / STUDY_FILE).write_bytes(write_document(record))
     outcome.results.to_parquet(folder / RESULTS_FILE, index=False)
     if record.choice:
-        (folder / ENVIRONMENTS).write_text(_environment_table(outcome.results), encoding="utf-8")
+        (folder / ENVIRONMENTS).write_text(_environment_table(outcome.results, record.metrics), encoding="utf-8")
     data = record.data
     for seed, model in storable(outcome.models).items():
         own, encoder = folder / f"{MODEL_FOLDER}{seed}", outcome.encoders.get(seed)
         write_model(model, own, record.task, data.columns, data.features, encoder)
 
 
-def _environment_table(results: pd.DataFrame) -> str:
+def _environment_table(results: pd.DataFrame, metrics: Sequence[str]) -> str:
     """Scores of the chosen configuration on every test environment, means over seeds, as MLflow shows tables."""
     test = results[results["chosen"] & (results["part"] == "test")].dropna(axis="columns", how="all")
-    scores = [name for name in ("error", "accuracy", "f1", "stability", "ods") if name in test]
+    scores = [name for name in ("error", "accuracy", "f1", *metrics, "stability", "ods") if name in test]
     table = test.groupby("environment", sort=False)[[*scores, "rows"]].mean().reset_index()
     return str(table.to_json(orient="split", index=False, double_precision=6))

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from oodbench.board.metrics import summarize, summarize_stability
+from oodbench.plugin.registry import names
 from oodbench.record import schema
 from oodbench.record.entry import Entries, Entry
 from oodbench.record.inputs import data_inputs
@@ -64,6 +65,7 @@ def study_metrics(record: StudyRecord, results: pd.DataFrame) -> dict[str, float
         per_seed = of_test.join(stability).rename(columns=OF_OTHER_PARTS)
         metrics = {str(name): float(values.mean()) for name, values in per_seed.items()}
         spread = {schema.SPREAD + str(name).split("/")[-1]: float(per_seed[name].std(ddof=1)) for name in per_seed}
+        metrics |= _installed_metrics(record, results)
     metrics |= {schema.FAILED_TRAININGS: float(ledger.failed_trainings)}
     used = {
         "trainings": ledger.trainings,
@@ -73,6 +75,14 @@ def study_metrics(record: StudyRecord, results: pd.DataFrame) -> dict[str, float
     }
     metrics |= {schema.USED + name: value for name, value in used.items()}
     return {name: value for name, value in (metrics | spread).items() if math.isfinite(value)}
+
+
+def _installed_metrics(record: StudyRecord, results: pd.DataFrame) -> dict[str, float]:
+    """Mean and worst over test environments, means over seeds; none where a value is missing."""
+    installed = set(names("metric"))  # a study may be delivered where a metric is not
+    wanted = [f"{over}_{name}" for name in record.metrics if name in installed for over in ("mean", "worst")]
+    per_seed = summarize(results, record.task, wanted)[wanted]
+    return {schema.METRICS + name: float(per_seed[name].mean(skipna=False)) for name in wanted}
 
 
 def search_series(record: StudyRecord) -> dict[str, list[tuple[int, float]]]:

@@ -43,6 +43,7 @@ DATA_CONTEXT = "mlflow.data.context"
 
 # metrics; what stands before a slash is a section of MLflow's charts
 TEST = "test/"
+METRICS = "test_metrics/"
 SPREAD = "test_spread/"
 TEST_STABILITY = "test_stability/"
 USED = "used/"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from oodbench.board.metrics import check_metrics
 from oodbench.errors import UnknownName, UserError, did_you_mean
-from oodbench.plugin.registry import Kind, find, names
+from oodbench.plugin.described import find_dataset, is_path
+from oodbench.plugin.registry import Kind, names
 from oodbench.settings.fields import configure
 from oodbench.settings.option import Options, like, option
 from oodbench.settings.space import Value, fixed_text
@@ -72,7 +74,7 @@ class BoardSpec:
 
     name: str
     title: str
-    dataset: str
+    dataset: str  # its name, or the path of its description
     settings: tuple[Mapping[str, Any], ...]
     methods: tuple[str, ...]
     metrics: tuple[str, ...] = ()  # none: the usual ones of the task
@@ -81,9 +83,14 @@ class BoardSpec:
     published: tuple[Figure, ...] = ()
     figures: bool = False  # of the test environments
 
+    @property
+    def dataset_name(self) -> str:
+        """As it is shown: of a described one, the name of the file."""
+        return Path(self.dataset).stem if is_path(self.dataset) else self.dataset
+
     def dataset_id(self, settings: Mapping[str, Any]) -> str:
         """The dataset with what the board varies, defaults included."""
-        return " ".join([self.dataset, *(f"{name}={value}" for name, value in settings.items())])
+        return " ".join([self.dataset_name, *(f"{name}={value}" for name, value in settings.items())])
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,8 @@ class Suite:
     def narrow(self, methods: Sequence[str], datasets: Sequence[str]) -> Suite:
         """The boards with these methods and datasets only; all of them, where none is named."""
         every_method = dict.fromkeys(method for board in self.boards for method in board.methods)
-        every_dataset = dict.fromkeys(board.dataset for board in self.boards)
+        every_dataset = dict.fromkeys(board.dataset_name for board in self.boards)
+        datasets = [Path(name).stem if is_path(name) else name for name in datasets]
         for kind, wanted, present in (("method", methods, every_method), ("dataset", datasets, every_dataset)):
             for name in wanted:
                 if name not in present:
@@ -124,7 +132,7 @@ class Suite:
         boards = [
             replace(board, methods=tuple(method for method in board.methods if method in (methods or every_method)))
             for board in self.boards
-            if board.dataset in (datasets or every_dataset)
+            if board.dataset_name in (datasets or every_dataset)
         ]
         boards = [board for board in boards if board.methods]
         if not boards:
@@ -170,7 +178,8 @@ class Part:
 def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
     """All studies of the suite in this mode, checked as far as can be without making data."""
     for board in suite.boards:
-        _check_installed(suite, "dataset", f"board {board.name!r} is on dataset", board.dataset)
+        if not is_path(board.dataset):
+            _check_installed(suite, "dataset", f"board {board.name!r} is on dataset", board.dataset)
         for method in board.methods:
             _check_installed(suite, "method", f"board {board.name!r} lists method", method)
     parts = [
@@ -184,7 +193,7 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
         _check_budgets(suite, mode, parts)
     for board in suite.boards:
         _check_metrics(suite, board)
-        check_figures(board.published, find("dataset", board.dataset), board.settings)
+        check_figures(board.published, find_dataset(board.dataset)[1], board.settings)
     return parts
 
 
@@ -242,7 +251,7 @@ def _check_budgets(suite: Suite, mode: Mode, parts: Sequence[Part]) -> None:
 
 def _check_metrics(suite: Suite, board: BoardSpec) -> None:
     for settings in board.settings:
-        task = configure(find("dataset", board.dataset), settings, f"dataset {board.dataset!r}").task
+        task = configure(find_dataset(board.dataset)[1], settings, f"dataset {board.dataset_name!r}").task
         try:
             check_metrics(board.metrics, task)
         except UnknownName as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oodbench.errors import UnknownName, UserError, did_you_mean
+from oodbench.plugin.described import is_path
 from oodbench.plugin.reading import read_bounded
 from oodbench.study.selectors import check_selector
 from oodbench.suite.published import Figure, read_figures
@@ -46,12 +47,12 @@ def list_suites() -> list[dict[str, Any]]:
 
 def read_suite(name: str) -> Suite:
     """A suite that ships, or the one in a file: anything with a / or that ends in .toml is a path."""
-    is_path = "/" in name or name.endswith(".toml")
-    path = Path(name) if is_path else SHIPPED / f"{name}.toml"
-    if not is_path and name not in suite_names():
+    own = is_path(name)
+    path = Path(name) if own else SHIPPED / f"{name}.toml"
+    if not own and name not in suite_names():
         remedy = f"Known: {', '.join(suite_names())}; a file of your own is named by its path, as ./{name}.toml."
         raise UnknownName("suite", name, suite_names(), remedy)
-    shown = name if is_path else path.name
+    shown = name if own else path.name
     try:
         content = tomllib.loads(read_bounded(path).decode())
     except OSError as error:
@@ -131,7 +132,7 @@ def _suite(top: _Table, name: str, folder: Path) -> Suite:
         top.fail("boards", "must be a list of one or more tables", "\nWrite each as [[boards]].")
     boards: dict[str, BoardSpec] = {}
     for number, values in enumerate(tables):
-        board = _board(_Table(values, top.file, f"boards[{number}]"), methods, figures)
+        board = _board(_Table(values, top.file, f"boards[{number}]"), methods, figures, folder)
         if board.name in boards:
             top.fail(f"boards[{number}].name", f"is {board.name!r} a second time")
         boards[board.name] = board
@@ -154,14 +155,14 @@ def _suite(top: _Table, name: str, folder: Path) -> Suite:
     return Suite(name, top.file, title, about, default, trials, seeds, selector, tuple(boards.values()), modes)
 
 
-def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure]) -> BoardSpec:
+def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure], folder: Path) -> BoardSpec:
     name = table.take("name", str)
     if not name.isidentifier():
         table.fail("name", f"must be a word that can name a file, not {name!r}")
     board = BoardSpec(
         name=name,
         title=table.take("title", str, name),
-        dataset=table.take("dataset", str),
+        dataset=_dataset(table.take("dataset", str), folder),
         settings=_settings(table),
         methods=table.texts("methods", list(methods)),
         metrics=table.texts("metrics", []),
@@ -178,6 +179,11 @@ def _board(table: _Table, methods: tuple[str, ...], figures: list[Figure]) -> Bo
         table.fail("figures", "does not go with a curve, which is a figure itself")
     table.close()
     return board
+
+
+def _dataset(name: str, folder: Path) -> str:
+    """A described dataset is named by a path that begins in the folder of the suite."""
+    return str(folder / name) if is_path(name) else name
 
 
 def _settings(table: _Table) -> tuple[Mapping[str, Any], ...]:

@@ -65,6 +65,25 @@ def test_one_method_against_another_and_higher_is_better() -> None:
     assert verdicts([a], [b], metric="mean_f1") == {"erm → srm": "identical"}
 
 
+def test_metrics_of_the_registry_are_compared_with_their_directions(tmp_path: Path) -> None:
+    a, b = (
+        scores("erm", 1.0, accuracy=0.5, f1=0.4, auc=0.6, ece=0.2),
+        scores("srm", 0.5, 1, accuracy=0.5, f1=0.4, auc=0.8, ece=0.3),
+    )
+    assert verdicts([a], [b], metric="mean_auc") == {"erm → srm": "better"}
+    assert verdicts([a], [b], metric="worst_ece") == {"erm → srm": "worse"}
+    (tmp_path / "a_cells.csv").write_text(write_cells([a]))
+    (again,) = read_scores(str(tmp_path), lambda: pytest.fail("no record is needed"))
+    assert verdicts([again], [b], metric="mean_auc") == {"erm → srm": "better"}
+    assert a.table is not None
+    missing = MethodScores("data", "erm", "classification", a.table.assign(auc=[np.nan, *a.table["auc"][1:]]))
+    with pytest.raises(UserError, match="mean_auc has no value per seed"):
+        compare([missing], [b], metric="mean_auc")
+    for metric in ("train_accuracy", "test_stability"):
+        with pytest.raises(UserError, match="there is no metric"):
+            compare([a], [b], metric=metric)
+
+
 def test_few_seeds_can_be_identical_but_not_better() -> None:
     a, b = (
         [scores("x", 1.0, seeds=3), scores("y", 1.0, seeds=3)],

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from oodbench.errors import UserError
+from oodbench.report.console import ConsoleProgress
 from oodbench.report.describe import describe_plugin
 from oodbench.settings.fields import configure
+from oodbench.study.plan import Request, plan, resolve
+from oodbench.study.spec import StudyOptions
 from oodbench_datasets.table.table import Table
 
 Cli = Callable[..., Any]
@@ -86,7 +90,7 @@ WARNED = [
     ({"key": [f"k{number * 7919 % 1000}" for number in range(ROWS)]}, "column 'key' has another text in every row"),
     ({"born": [f"{1 + number % 28}.03.2020" for number in range(ROWS)]}, "column 'born' has dates such as '1.03.2020'"),
     ({"copy": lambda frame: 3 - 2 * frame["pay"]}, "column 'copy' nearly equals the target"),
-    ({"wide": lambda frame: frame["height"].mask(frame.index == 80, 1e300)}, "column 'wide' is 1e+300 in environment"),
+    ({"wide": lambda frame: frame["height"].mask(frame.index == 80, 1e20)}, "column 'wide' is 1e+20 in environment"),
 ]
 
 
@@ -126,3 +130,21 @@ def test_show_on_the_command_line(cli: Cli, tmp_path: Path) -> None:
 def test_show_refuses_what_a_run_would(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="Did you mean 'pay'"):
         describe_plugin("table", {"path": str(write(tmp_path)), "target": "pai", "environment": "place", "train": "a"})
+
+
+def test_the_plan_of_a_run_counts_the_rows_that_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, pay=make_frame()["pay"].mask(np.arange(ROWS) < 4))
+    settings = {"path": str(path), "target": "pay", "environment": "place", "train": "a", "where": "place!=c"}
+    assert table(path, train="a", where="place!=c").rows_left_out == {"not in where": 30, "no target": 4}
+    options = StudyOptions(settings=settings, trials=1, seeds=1)
+    ConsoleProgress(Console(stderr=True, width=200)).plan(
+        plan(resolve(Request(["erm"], ["table"], options)), "cpu"), ""
+    )
+    assert "rows      left out: 34 (30 not in where, 4 no target)\n" in capsys.readouterr().err
+
+
+def test_the_target_of_a_regression_is_scaled_and_classes_are_not(tmp_path: Path) -> None:
+    assert table(write(tmp_path)).target_is_scaled
+    assert not table(tmp_path / "t.csv", target="job").target_is_scaled

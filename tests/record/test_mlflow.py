@@ -204,6 +204,11 @@ def test_the_search_is_a_curve_and_environments_are_a_table(results: dict[str, o
     errors = [row[table["columns"].index("error")] for row in table["data"]]
     assert len(errors) == 6
     assert np.mean(errors) == pytest.approx(run.data.metrics["test/mean_error"])
+    absolute = [row[table["columns"].index("mae")] for row in table["data"]]
+    assert np.mean(absolute) == pytest.approx(run.data.metrics["test_metrics/mean_mae"], rel=1e-4)
+    assert max(absolute) <= run.data.metrics["test_metrics/worst_mae"] + 1e-6
+    board = result.leaderboard().as_dict()
+    assert {"error", "mae", "r2"} <= board["rows"][0]["results"][0].keys()
 
 
 @pytest.mark.parametrize("dataset", SETTINGS)

@@ -11,8 +11,10 @@ import pytest
 from oodbench.board.row import Cell, Published
 from oodbench.cli.main import main
 from oodbench.errors import UserError
+from oodbench.plugin.described import write_description
 from oodbench.suite.suite import Overrides, Part, expand
 from oodbench.suite.suitefile import read_suite, suite_names
+from oodbench_datasets.table.table import EXAMPLE
 from places import FIGURES, SUITE
 
 Cli = Callable[..., Any]
@@ -142,6 +144,24 @@ def parts(path: Path | str, mode: str | None = None, **overrides: Any) -> list[P
     suite = read_suite(str(path))
     asked, chosen = Overrides(**overrides), suite.find_mode(mode)
     return expand(suite.leave_out(chosen.without).narrow(asked.methods, asked.datasets), chosen, asked)
+
+
+def test_a_board_may_be_on_a_described_dataset(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_bytes(EXAMPLE.read_bytes())
+    settings = {"target": "late", "environment": "region", "train": "north,south"}
+    write_description("table", str(tmp_path / "data.csv"), settings, tmp_path)
+    (tmp_path / "data.toml").rename(tmp_path / "trips.toml")
+    text = 'title = "Mine"\nmethods = ["erm"]\n[[boards]]\nname = "one"\ndataset = "trips.toml"\n[modes.fair]\n'
+    (tmp_path / "suite.toml").write_text(text)  # the path of a dataset begins in this folder, wherever the user is
+    suite = read_suite(str(tmp_path / "suite.toml"))
+    (part,) = expand(suite.narrow([], ["trips"]), suite.find_mode(None), Overrides())
+    assert part.spec.dataset_name == "trips"
+    assert suite.boards[0].dataset_id({}) == "trips"
+    assert suite.narrow([], ["./trips.toml"]) == suite
+    (tmp_path / "suite.toml").write_text(text.replace("trips.toml", "gone.toml"))
+    gone = read_suite(str(tmp_path / "suite.toml"))
+    with pytest.raises(UserError, match="gone.toml cannot be read: No such file or directory"):
+        expand(gone, gone.find_mode(None), Overrides())
 
 
 def test_a_mode_may_leave_methods_out(tmp_path: Path, write_suite: Write) -> None:
