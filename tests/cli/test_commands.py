@@ -165,7 +165,7 @@ def _look_at_the_stability(cli: Cli, rows: list[dict[str, Any]]) -> None:
     assert re.search(r"validation DS .* test DS .* ODS ", cli(*board).out)
     markdown = cli(*board, "--format", "md").out
     assert "lower is more stable" in markdown
-    assert re.search(r"\| erm \| 3 more seeds( \| [^|]*\d\.\d{3} ± \d\.\d{3}[^|]*){8} \| 3 × 2", markdown)
+    assert re.search(r"\| erm \| 3 more seeds( \| [^|]*\d\.\d{3} ± \d\.\d{3}[^|]*){9} \| 3 × 2", markdown)
     assert "validation_stability,validation_stability_spread" in cli(*board, "--format", "csv").out.splitlines()[0]
     run_id = rows[0]["run_id"]
     found = cli("stability", run_id[:12], "--environment", "r=-2.9", "--seed", "1", "--json").json()
@@ -221,7 +221,7 @@ def test_failures_during_work_get_exit_code_1_and_spare_the_others(cli: Cli, dis
     command = [*RUN, "--method", "nan", *TINY]  # on a Ray of its own: the session's does not have the plug-in
     done = cli(*command, environment={"PYTHONPATH": os.pathsep.join(paths)})
     assert done.code == 1, done.err
-    assert re.search(r"│ nan +│ +failed │ +failed │ +failed │ +3 × 2 │ nothing +│ 6 of 6", done.out)
+    assert re.search(r"│ nan +│ +failed │ +– │ +failed │ +failed │ +3 × 2 │ nothing +│ 6 of 6", done.out)
     assert re.search(r"│ erm +│ +\d", done.out)
     assert "failed nan on selection_bias" in done.err
     assert "training diverged" in done.err
