@@ -53,7 +53,7 @@ def _configurations(study: ConcludedStudy) -> list[dict[str, Any]]:
     rows = []
     for index, hparams in enumerate(record.configurations):
         row: dict[str, Any] = {"method": record.label, "search": record.budget.repeat + 1, "configuration": index}
-        row |= {"chosen": bool(record.choice and record.choice.configuration == index)}
+        row |= {"chosen": bool(record.choice and index in record.choice.used)}
         row |= {"score": record.choice.scores.get(index) if record.choice else None}
         row |= errors.get(index, {})
         row |= {"seeds": record.budget.seeds, "failed_seeds": failed.count(index)}
