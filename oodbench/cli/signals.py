@@ -15,7 +15,7 @@ from oodbench.errors import Interrupted
 from oodbench.search.own import remove_folders
 
 STOPPED = Interrupted("stopped. Finished work is kept.\nThe same command continues from there.")
-CALLED_BACK = ("importlib", "<string>", f"{os.sep}logging{os.sep}")
+CALLED_BACK = ("importlib", f"{os.sep}logging{os.sep}")
 END_SECONDS = 8  # what sent the signal waits a little longer, and then kills
 
 
@@ -31,9 +31,7 @@ def all_as_ctrl_c() -> Iterator[None]:
         nonlocal asked
         if asked:
             return
-        # ignored is what is raised in callbacks of imports, in code that Cython runs when it is imported, and in
-        # callbacks of logging around a fork
-        if frame is not None and any(name in frame.f_code.co_filename for name in CALLED_BACK):
+        if frame is not None and _is_ignored(frame):
             signal.signal(signal.SIGALRM, stop)
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             return
@@ -52,6 +50,14 @@ def all_as_ctrl_c() -> Iterator[None]:
         yield
     finally:
         asked = True
+
+
+def _is_ignored(frame: FrameType) -> bool:
+    """Whether what is raised here is lost: in callbacks of imports, in code that Cython runs in a module when it is
+    imported, and in callbacks of logging around a fork."""
+    file = frame.f_code.co_filename
+    by_cython = file == "<string>" and frame.f_globals.get("__name__") != "__main__"
+    return by_cython or any(name in file for name in CALLED_BACK)
 
 
 def _end_anyway() -> None:

@@ -223,7 +223,7 @@ def test_failures_during_work_get_exit_code_1_and_spare_the_others(cli: Cli, dis
     command = [*RUN, "--method", "nan", *TINY]  # on a Ray of its own: the session's does not have the plug-in
     done = cli(*command, environment={"PYTHONPATH": os.pathsep.join(paths)})
     assert done.code == 1, done.err
-    assert re.search(r"│ nan +│ +failed │ +– │ +failed │ +failed │ +3 × 2 │ nothing +│ 6 of 6", done.out)
+    assert re.search(r"│ nan +│ +failed │ +– │ +– │ +failed │ +failed │ +3 × 2 │ nothing +│ 6 of 6", done.out)
     assert re.search(r"│ erm +│ +\d", done.out)
     assert "failed nan on selection_bias" in done.err
     assert "training diverged" in done.err
