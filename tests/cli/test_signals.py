@@ -43,3 +43,24 @@ def test_nohup_is_respected_and_the_background_is_no_refuge() -> None:
         ["nohup", sys.executable, "-c", NOHUP], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines() == ["goes on", "ends"]
+
+
+LOST = """
+import time
+from oodbench.cli.signals import all_as_ctrl_c
+code = compile("import os; os.kill(os.getpid(), 15)", "<string>", "exec")
+with all_as_ctrl_c():
+    try:
+        try:
+            exec(code, {"__name__": "collections.abc"})
+        except KeyboardInterrupt:
+            print("lost")
+        time.sleep(30)
+    except KeyboardInterrupt:
+        print("ends")
+"""
+
+
+def test_a_signal_waits_while_cython_runs_code_in_a_module_that_loses_it() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout.splitlines() == ["ends"]
