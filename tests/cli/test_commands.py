@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
@@ -206,28 +205,6 @@ def _look_at_the_page(directory: Path) -> None:
         assert page.wait(timeout=20) == 0
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-NAN = """
-from oodbench import LossMethod
-class Nan(LossMethod):
-    "Never a number."
-    def loss(self, rows, hp):
-        return rows.losses.mean(-1) * float("nan")
-"""
-
-
-def test_failures_during_work_get_exit_code_1_and_spare_the_others(cli: Cli, distribution: Callable[..., Path]) -> None:
-    folder = distribution("nan", "nan_plugin", NAN, methods="nan = nan_plugin:Nan")
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    command = [*RUN, "--method", "nan", *TINY]  # on a Ray of its own: the session's does not have the plug-in
-    done = cli(*command, environment={"PYTHONPATH": os.pathsep.join(paths)})
-    assert done.code == 1, done.err
-    assert re.search(r"│ nan +│ +failed │ +– │ +– │ +failed │ +failed │ +3 × 2 │ nothing +│ 6 of 6", done.out)
-    assert re.search(r"│ erm +│ +\d", done.out)
-    assert "failed nan on selection_bias" in done.err
-    assert "training diverged" in done.err
-    assert "Traceback" not in done.err + done.out
 
 
 def test_new_plugins_are_installable_in_name_and_form(cli: Cli, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import subprocess
@@ -32,10 +31,6 @@ from oodbench.study.outcome import Outcome
 from oodbench.study.pack import PackResult
 
 TINY = {"majority": 200, "minority": 40, "test_rows": 50}
-STUDY = [
-    "-m", "erm", "-d", "selection_bias", "--trials", "40", "--seeds", "4", "--set", "majority=200",
-    "--set", "minority=40", "--set", "test_rows=50", "--set-training", "steps=200",
-]  # fmt: skip
 
 
 def run(directory: Path, **more: Any) -> oodbench.Result:
@@ -45,22 +40,6 @@ def run(directory: Path, **more: Any) -> oodbench.Result:
 @pytest.fixture(scope="module")
 def finished(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> oodbench.Result:
     return run(tmp_path_factory.mktemp("finished"))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(ray_address: str, tmp_path_factory: pytest.TempPathFactory) -> oodbench.Result:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    more: dict[str, Any] = {"recipe": {"steps": 200}, "directory": folder}
-    return oodbench.run("erm", "selection_bias", settings=TINY, trials=40, seeds=4, **more)
-
-
-def test_a_killed_driver_loses_nothing(kill_and_resume: Callable[..., Any], undisturbed: oodbench.Result) -> None:
-    killed = kill_and_resume("search", 0.0, 160, *STUDY)
-    expected = json.loads(json.dumps(undisturbed.leaderboard().as_dict()))["rows"]
-    assert killed.numbers == [(row["method"], row["metrics"]) for row in expected]
-    assert killed.repeated == 0
-    assert killed.runs == Counter({("study", "FINISHED", "active"): 1, ("configuration", "FINISHED", "active"): 40})
-    assert killed.left == []
 
 
 class Broken(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -149,7 +150,9 @@ def worked(zoo: Callable[..., Any]) -> list[Ended]:
     data = command("erm", dataset="sound")
     for name in BROKEN_TEST_DATA:
         data += ["-d", name]
-    ended: list[Ended] = zoo(command("erm", *FAILING, *RUDE), data, ray=True)
+    settings = [part for name, value in SETTINGS.items() for part in ("--set", f"{name}={value}")]
+    board = ["leaderboard", "selection_bias", *settings]
+    ended: list[Ended] = zoo(command("erm", *FAILING, *RUDE), data, board, ray=True)
     return ended
 
 
@@ -172,6 +175,10 @@ def test_what_fails_at_work_is_shown_and_spoils_nothing(worked: list[Ended], ray
         assert rows["erm"]["metrics"][metric]["value"] == cell["value"]
         assert rows["erm"]["metrics"][metric]["spread"] == cell["spread"]
     assert rows["erm"]["failed_trainings"] == 0
+    shown = worked[2]
+    assert shown.code == 0, shown.err
+    assert re.search(r"│ loss_is_nan \(steps=20\) +│.* failed │.* 2 of 2 │", shown.out)
+    assert re.search(r"│ erm \(steps=20\) +│.* \d\.\d{3}", shown.out)
 
 
 def test_broken_data_stop_a_run_with_the_reason(zoo: Callable[..., Any]) -> None:
