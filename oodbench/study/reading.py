@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from oodbench.engine.metric import TAKEN
 from oodbench.study.document import Damaged, read_document
-from oodbench.study.record import COLUMNS, CONSTANT, NO_CONFIGURATION, SCHEMA, StudyRecord
+from oodbench.study.record import COLUMNS, CONSTANT, NO_CONFIGURATION, SCHEMA, Chosen, StudyRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,25 +26,30 @@ def parse_record(content: bytes) -> StudyRecord:
     if (record.status == "FINISHED") != (record.choice is not None and record.opening is not None):
         raise Damaged(f"its status {record.status} does not go with its choice")
     if record.choice:
-        choice = record.choice
-        named = {choice.configuration, *choice.by_seed.values(), *choice.without_seed.values()}
-        beyond = named - set(range(len(record.configurations)))
-        if beyond:
-            raise Damaged(f"it has no configuration {min(beyond)}, which was chosen")
-        seeds = seeds_of(record)
-        if choice.by_seed and not (len(choice.by_seed) == len(seeds) and all(seed in seeds for seed in choice.by_seed)):
-            raise Damaged("its choice is not one for every seed")
+        _check_choice(record, record.choice)
     if not SELECTOR.fullmatch(record.selector):
         raise Damaged(f"its selector {record.selector!r} is none")
     taken = sorted(TAKEN & set(record.metrics))
     if taken:
         raise Damaged(f"it has a metric {taken[0]!r}, which no metric can be called")
+    if len(set(record.metrics)) < len(record.metrics):
+        raise Damaged("it has a metric twice")
     if not IDENTITY.fullmatch(record.study_id):
         raise Damaged(f"its study_id {record.study_id!r} is none")  # it becomes the name of a folder
     for moment in (record.provenance.started, record.provenance.concluded):
         if moment.tzinfo is None or moment.year not in YEARS:
             raise Damaged(f"{moment} is no time at which a study can have run")
     return record
+
+
+def _check_choice(record: StudyRecord, choice: Chosen) -> None:
+    named = {choice.configuration, *choice.by_seed.values(), *choice.without_seed.values()}
+    beyond = named - set(range(len(record.configurations)))
+    if beyond:
+        raise Damaged(f"it has no configuration {min(beyond)}, which was chosen")
+    seeds = seeds_of(record)
+    if choice.by_seed and not (len(choice.by_seed) == len(seeds) and all(seed in seeds for seed in choice.by_seed)):
+        raise Damaged("its choice is not one for every seed")
 
 
 def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:

@@ -100,7 +100,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
         )
         if finished
         else None,
-        metrics=tuple(draw(st.lists(st.sampled_from(["auc", "mae", "own"]), max_size=2))),
+        metrics=tuple(draw(st.lists(st.sampled_from(["auc", "mae", "own"]), max_size=2, unique=True))),
         missing=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
         stability=draw(st.none() | st.builds(Stability, NUMBERS, st.lists(ASSESSMENTS, max_size=2).map(tuple))),
         models=draw(st.sampled_from(["loadable", "arrays", "nothing"])),
@@ -141,6 +141,7 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda record: record["ledger"].update(trials=2.0), "ledger.trials: input should be a valid integer"),
         (lambda record: record["ledger"].update(seconds=None), "ledger.seconds: input should be a valid number"),
         (lambda record: record.update(metrics=["rows"]), "it has a metric 'rows', which no metric can be called"),
+        (lambda record: record.update(metrics=["auc", "auc"]), "it has a metric twice"),
         (lambda record: record.update(label=3), "label: input should be a valid string"),
         (lambda record: record.update(task="guessing"), "task: input should be 'regression' or 'classification'"),
         (lambda record: record["provenance"].update(started="soon"), "provenance.started: input should be a valid"),

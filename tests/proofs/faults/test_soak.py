@@ -49,7 +49,7 @@ class Soaked:
 
 
 def test_nothing_is_lost_doubled_or_left_over(
-    ray_address: str, processes: WarmProcesses, tmp_path: Path, count_runs: Any
+    ray_address: str, migrated: Path, tmp_path: Path, count_runs: Any
 ) -> None:
     record, mark, began = tmp_path / "record", f"soak-{uuid.uuid4().hex}", time.monotonic()
 
@@ -60,7 +60,7 @@ def test_nothing_is_lost_doubled_or_left_over(
         arguments = ["run", "--suite", f"./soak{number}.toml", "--json", "--directory", str(record)]
         arguments += ["--address", ray_address] if number else []
         while True:
-            process = processes.start("oodbench", arguments, tmp_path, {**os.environ, "OODBENCH_SOAK": mark})
+            process = warm[number].start("oodbench", arguments, tmp_path, {**os.environ, "OODBENCH_SOAK": mark})
             soaked.starts += 1
             done = None
             if soaked.signals.total() < KILLS:
@@ -77,7 +77,11 @@ def test_nothing_is_lost_doubled_or_left_over(
             soaked.seconds = time.monotonic() - began
             return soaked
 
-    with ThreadPoolExecutor(DRIVERS) as threads:
+    # forks of one process draw the same random names, and on one Ray they would take each other's objects
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(DRIVERS) as threads:
+        warm = [WarmProcesses(migrated) for _ in range(DRIVERS)]
+        for processes in warm:
+            stack.callback(processes.stop)
         soaked = list(threads.map(drive, range(DRIVERS)))
     for driver in soaked:
         print(f"driver {driver.number}: {driver.starts} starts, {dict(driver.signals)}, {driver.seconds:.0f} s")
