@@ -32,6 +32,11 @@ WIDE, HIGH = 1200, 800
 Look = Callable[[str], Any]
 
 
+def _heed_ctrl_c() -> None:
+    """These tests may run in the background of a shell, where Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`oodbench run` and then `oodbench ui`: the address that it prints."""
@@ -41,7 +46,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([*oodbench, "ui", "--port", str(port)], cwd=folder, stderr=subprocess.PIPE, text=True)
+    command = [*oodbench, "ui", "--port", str(port)]
+    server = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_ctrl_c)
     try:
         assert server.stderr is not None
         yield server.stderr.readline().strip()
