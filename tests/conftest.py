@@ -52,17 +52,20 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ray_address(migrated: Path) -> Iterator[str]:
-    """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too.
+def ray_cpus() -> int:
+    """Every worker of a run imports torch and Tune, and the gate's own processes share the cores already."""
+    return 1
 
-    It has one CPU: every worker of a run imports torch and Tune, and the gate's own processes share the cores already.
-    """
+
+@pytest.fixture(scope="session")
+def ray_address(migrated: Path, ray_cpus: int) -> Iterator[str]:
+    """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too."""
     import ray
 
     share_migrations(migrated)
     ray.init(
         address="local",
-        num_cpus=1,
+        num_cpus=ray_cpus,
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,

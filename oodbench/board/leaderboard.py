@@ -27,6 +27,7 @@ from oodbench.board.standing import (
     find_collapsed,
     find_constant,
     intervals_of,
+    label_of,
     not_comparable,
 )
 from oodbench.board.statistics import Over, Tiers
@@ -183,6 +184,7 @@ def compile_leaderboard(
     untold = {label: results[label] for label in references if not by_label[label].record.information}
     constant = None if untold else find_constant(results.values())
     collapsed = find_collapsed(results, [*untold.values(), *([] if constant is None else [constant])])
+    against = label_of(against, {label: study.record.method for label, study in by_label.items()})
     if against and against not in compared | references - unequal.keys():
         raise not_comparable(against, set(by_label), set(results), unequal)
     stands = {name: compare_methods(name, results, per_seed, over, compared, against, weights) for name in metrics}

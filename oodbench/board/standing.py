@@ -112,6 +112,12 @@ def _compare_with(values: Numbers, labels: Sequence[str], against: str) -> tuple
     return Tiers(None, (), units), {label: SIDES[side] for label, side in sides if label != against}
 
 
+def label_of(name: str, methods: Mapping[str, str]) -> str:
+    """The label that is meant: a method's name stands for its label, `erm` for `erm (steps=20)`, if it has only one."""
+    labels = [label for label, method in methods.items() if method == name]
+    return labels[0] if name not in methods and len(labels) == 1 else name
+
+
 def not_comparable(label: str, on_board: set[str], with_results: set[str], unequal: Mapping[str, str]) -> UserError:
     """Why a board cannot be against this label."""
     if label not in on_board:

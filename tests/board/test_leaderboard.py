@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from oodbench.board.leaderboard import compile_leaderboard
+from oodbench.board.standing import label_of
 from oodbench.errors import UserError
 from oodbench.report.formats import render
 from oodbench.report.tables import notes, rich_table
@@ -300,3 +301,15 @@ def test_a_study_of_the_constant_takes_the_place_of_its_line() -> None:
     assert board.constant is None
     assert [row.label for row in board.lines] == ["a", "constant"]
     assert board.rows[0].collapsed
+
+
+def test_a_methods_name_stands_for_its_only_label() -> None:
+    methods = {
+        "erm (steps=20)": "erm",
+        "hist_gb": "hist_gb",
+        "hist_gb:jtt": "hist_gb",
+        "irm (a=1)": "irm",
+        "irm (a=2)": "irm",
+    }
+    for name, meant in {"erm": "erm (steps=20)", "hist_gb": "hist_gb", "irm": "irm", "": "", "emr": "emr"}.items():
+        assert label_of(name, methods) == meant

@@ -25,6 +25,12 @@ class Place:
 
 
 @pytest.fixture(scope="session")
+def ray_cpus() -> int:
+    """As many as a command of the documents asks for."""
+    return 2
+
+
+@pytest.fixture(scope="session")
 def make_place(
     make_python: Callable[[], Path], ray_address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[], Place]:
