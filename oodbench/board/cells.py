@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from oodbench.board.metrics import SUMMARY
+from oodbench.engine.data import TASKS, Task
 from oodbench.errors import UserError, one_line
 from oodbench.plugin.reading import read_bounded
 from oodbench.texts import as_csv, from_csv_text
@@ -32,7 +32,7 @@ class MethodScores:
 
     dataset_id: str
     method: str
-    task: str
+    task: Task
     table: pd.DataFrame | None  # seed, environment, error; accuracy and f1 for classes; metrics that were measured
 
 
@@ -88,23 +88,26 @@ def _from_board(board: Mapping[str, Any]) -> list[MethodScores]:
 
     if not all(isinstance(name, str) for name in (board["dataset_id"], *(row["method"] for row in board["rows"]))):
         raise ValueError("a dataset or a method has no name")
+    task = _task(board["task"])
     return [
         MethodScores(
             board["dataset_id"],
             row["method"],
-            board["task"],
-            _checked(pd.DataFrame([dict(score) for score in row["results"]]), board["task"])
-            if row["results"]
-            else None,
+            task,
+            _checked(pd.DataFrame([dict(score) for score in row["results"]]), task) if row["results"] else None,
         )
         for row in board["rows"]
     ]
 
 
-def _checked(table: pd.DataFrame, task: str) -> pd.DataFrame:
+def _task(name: object) -> Task:
+    if name not in TASKS:
+        raise ValueError(f"there is no task {name!r}")
+    return cast(Task, name)
+
+
+def _checked(table: pd.DataFrame, task: Task) -> pd.DataFrame:
     """As a comparison needs it: what was not measured is NaN. Otherwise a ValueError, KeyError or TypeError."""
-    if task not in SUMMARY:
-        raise ValueError(f"there is no task {task!r}")
     if table["seed"].dtype.kind != "i" or not all(isinstance(name, str) for name in table["environment"]):
         raise ValueError("a seed is no whole number, or an environment no text")
     measured = MEASURED if task == "classification" else MEASURED[:1]
@@ -127,10 +130,10 @@ def _from_cells(content: bytes) -> list[MethodScores]:
         MethodScores(
             str(dataset_id),
             str(method),
-            str(task),
+            _task(task),
             _checked(
                 table.drop(columns=["dataset_id", "method", "task"]).dropna(axis=1, how="all").reset_index(drop=True),
-                str(task),
+                _task(task),
             ),
         )
         for (dataset_id, method, task), table in frame.groupby(["dataset_id", "method", "task"], sort=False)

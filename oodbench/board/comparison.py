@@ -118,7 +118,7 @@ def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) 
     assert b.table is not None
     if a.task != b.task:
         return f"{a.task} in A and {b.task} in B"
-    check_metrics([metric], a.task)  # type: ignore[arg-type]
+    check_metrics([metric], a.task)
     if not board_metric(metric).aggregate:  # not of values in test environments
         raise UnknownName(f"metric to compare {a.task} by", metric, SUMMARY[a.task])
     if set(a.table["environment"]) != set(b.table["environment"]):
@@ -130,7 +130,7 @@ def _pair(a: MethodScores, b: MethodScores, name: str, metric: str, over: Over) 
     for side in (a, b):
         assert side.table is not None
         results = side.table[side.table["seed"].isin(seeds)].assign(part="test", chosen=True, rows=1)
-        units.append(units_of(results, summarize(results, side.task, [metric]), metric, over))  # type: ignore[arg-type]
+        units.append(units_of(results, summarize(results, side.task, [metric]), metric, over))
     if not len(units[0]) or units[0].isna().any() or units[1].isna().any():
         return f"{metric} has no value per {over.removesuffix('s')}"
     return _Pair(a.dataset_id, name, units[0], units[1].loc[units[0].index])

@@ -154,11 +154,12 @@ def _notices(before: Night, now: Night, elsewhere: Sequence[str]) -> list[str]:
 
 
 def _differing(a: MethodScores, b: MethodScores) -> tuple[int, int]:
-    """How many scores of seeds and environments differ in any bit, and of how many."""
+    """How many scores of seeds and environments differ in any bit, and of how many. A metric that the baseline does not
+    have is no change; one that only the baseline has is."""
     assert a.table is not None
     assert b.table is not None
     left, right = (table.set_index(KEYS).sort_index() for table in (a.table, b.table))
-    if not left.index.equals(right.index) or set(left.columns) != set(right.columns):
+    if not left.index.equals(right.index) or not set(left.columns) <= set(right.columns):
         return max(left.size, right.size), max(left.size, right.size)
     return int((left != right[left.columns]).to_numpy().sum()), left.size
 

@@ -55,9 +55,8 @@ def _plan_again(record: StudyRecord) -> Study:
         seeds=record.budget.seeds,
         seed=record.budget.seed,
     )
-    dataset = words[
-        words.index("--dataset") + 1
-    ]  # a description is known by its path, which the record has nowhere else
+    # a description is known by its path, which the record has nowhere else
+    dataset = words[words.index("--dataset") + 1]
     (study,) = plan(resolve(Request([record.method], [dataset], options)), "cpu")
     if study.data.fingerprint != record.data.fingerprint:
         raise UserError(

@@ -22,6 +22,7 @@ from oodbench.record.artifacts import write_artifacts
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
 from oodbench.record.tracking import Record
+from oodbench_datasets.table.table import Table
 from raw_tables import TREES, Case, make_case
 
 KINDS = ["numbers", "categories", "regression", "three", "census"]
@@ -278,7 +279,9 @@ def constant_error(y: np.ndarray, task: str) -> float:
 
 def test_a_changed_file_is_not_refitted(recorded: Callable[..., tuple[str, Path]], case: Callable[..., Case]) -> None:
     run, directory = recorded("numbers")
-    path = Path(case("numbers").study.dataset.path)  # type: ignore[attr-defined]
+    dataset = case("numbers").study.dataset
+    assert isinstance(dataset, Table)
+    path = Path(dataset.path)
     content = path.read_text()
     try:
         path.write_text(content.replace("yes", "no", 3))

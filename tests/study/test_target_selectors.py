@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -239,8 +240,7 @@ def test_a_selector_of_a_users_own_gets_x_and_nothing_else(distribution: Callabl
     with pytest.raises(BrokenPlugin, match="sees test rows and does not define estimator"):
         check_selector("lazy")
     done = concluded(planned(Slopes, Turned, trials=2, seeds=1, selector="spy"))
-    import own_spy  # type: ignore[import-not-found]
-
+    own_spy = importlib.import_module("own_spy")
     assert done.record.label == "slopes (spy: sees unlabelled test rows)"
     assert len(own_spy.SEEN) == 3
     for seen, environment in zip(own_spy.SEEN, Turned().test(0), strict=True):

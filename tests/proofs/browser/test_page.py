@@ -101,14 +101,17 @@ def test_it_asks_for_nothing_else(open_page: Open) -> None:
     assert [name for name in asked if not name.startswith("data:")] == []
 
 
+def _number(text: str) -> float:
+    return float(text.strip("≈★ ").split()[0])
+
+
 def test_columns_sort_both_ways_with_what_failed_last(open_page: Open) -> None:
     page = open_page("census")
     click(page, ".ranking thead button", ERROR)
-    first = lambda text: float(text.strip("≈★ ").split()[0])  # noqa: E731
-    values = list(map(first, column(page, ERROR)[:-2]))
+    values = list(map(_number, column(page, ERROR)[:-2]))
     assert values == sorted(values)
     click(page, ".ranking thead button", ERROR)
-    assert list(map(first, column(page, ERROR)[:-2])) == sorted(values, reverse=True)
+    assert list(map(_number, column(page, ERROR)[:-2])) == sorted(values, reverse=True)
     assert {"failed", "not run"} == set(column(page, ERROR)[-2:])
     heads = page.execute_script('return [...document.querySelectorAll(".ranking thead th")].map(one => one.ariaSort)')
     assert heads == [*["none"] * ERROR, "descending", *["none"] * (len(heads) - 1 - ERROR)]

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import oodbench
+from oodbench.engine.probabilities import probabilities_of
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
 from oodbench.record.tracking import Record
@@ -45,7 +46,7 @@ def test_answers_to_raw_files(tmp_path: Path, kind: str, method: str, type: str)
         (environment,) = case.study.dataset.test(seed)
         assert encoder is not None
         if encoder.classes:
-            answers.append(model.predict_proba(environment.x))  # type: ignore[attr-defined]
+            answers.append(probabilities_of(model, environment.x, len(encoder.classes)))
         else:
             answers.append(encoder.values(model.predict(environment.x)))
     expected = np.mean(answers, axis=0)
