@@ -90,6 +90,12 @@ def test_on_the_same_machine_every_bit_counts_and_elsewhere_the_statistics() -> 
     assert kinds(night(), replace(better, machine=ELSEWHERE)) == []
 
 
+def test_a_new_metric_changes_nothing_and_a_lost_one_does() -> None:
+    measured = {"irm": table().assign(mae=0.5)}
+    assert kinds(night(), night(measured)) == []
+    assert kinds(night(measured), night()) == [("changed", "irm")]
+
+
 def test_what_fails_is_missing_or_new_is_a_finding() -> None:
     assert kinds(night(), night({"irm": None})) == [("failed", "irm")]
     assert kinds(night({"irm": None}), night({"irm": None})) == []  # as it was
