@@ -44,7 +44,7 @@ def packed(method: LossMethod, model: Model, steps: int = STEPS) -> None:
         for index, rate in enumerate(np.geomspace(1e-3, 1e-1, TRIALS))
     ]
     capacity = trials_that_fit(setup, ROWS, 1)
-    for pack in divide("bench", trials, alike=lambda trial: 0, capacity=lambda trial: capacity):
+    for pack in divide("bench", trials, lambda trial: 0, lambda trial: capacity, lambda trial: 1):
         Trainer(setup).fit(method, {0: rows}, pack.trials)
 
 

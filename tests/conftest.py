@@ -26,9 +26,11 @@ from urllib.request import urlopen
 import hypothesis
 import pytest
 
+import warm_worker
 from migrated import share_migrations
 from places import FIGURES, SUITE
-from warm import WarmProcesses
+from warm import WORKERS, WarmProcesses
+from warm_worker import SOCKET
 
 # trainings of tests are small: threads that wait for each other, on cores that they share, take ten times as long
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -58,11 +60,23 @@ def ray_cpus() -> int:
 
 
 @pytest.fixture(scope="session")
-def ray_address(migrated: Path, ray_cpus: int) -> Iterator[str]:
+def worker_script(migrated: Path) -> Iterator[str]:
+    """What Ray starts a worker with: it becomes a fork of a process that has the libraries imported already."""
+    processes = WarmProcesses(migrated, WORKERS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SOCKET, str(processes.path))  # Ray's processes inherit it
+        yield warm_worker.__file__
+    processes.stop()
+
+
+@pytest.fixture(scope="session")
+def ray_address(migrated: Path, ray_cpus: int, worker_script: str) -> Iterator[str]:
     """One real Ray cluster for all tests that search; `oodbench.run` in this process uses it too."""
     import ray
+    from ray._private import ray_constants
 
     share_migrations(migrated)
+    ray_constants.SETUP_WORKER_FILENAME = worker_script
     ray.init(
         address="local",
         num_cpus=ray_cpus,

@@ -21,6 +21,7 @@ class AFR(ERM):
     """
 
     tasks = ("classification",)
+    takes_weights = True
     space = {"gamma": LogUniform(1.0, 20.0, default=4.0), "pull": LogUniform(1e-3, 0.4, default=0.1)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
@@ -32,7 +33,8 @@ class AFR(ERM):
             start = start if len(start) > 1 else np.concatenate([-start, start])
             logits = z @ start[:, :-1].T + start[:, -1]
             right = np.exp(logits[np.arange(len(y)), y] - np.logaddexp.reduce(logits, 1))
-            weights = balanced_weights(y) * np.exp(-float(trial.hparams["gamma"]) * right)
+            own = np.ones(len(y)) if rows.weights is None else rows.weights[mask]
+            weights = own * balanced_weights(y, own) * np.exp(-float(trial.hparams["gamma"]) * right)
             last = fit_logistic(z, y, rows.classes, 2 * float(trial.hparams["pull"]), weights, toward=start)
             models.append(model.with_last_layer(last, rows.x.shape[1]))
         return models

@@ -17,4 +17,4 @@ class Chi2Dro(LossMethod):
     space = {"alpha0": LogUniform(0.01, 0.5, default=0.1)}
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        return rows.risk(worst_chi_square(rows.losses, chi_square_share(hp.alpha0)))
+        return rows.risk(worst_chi_square(rows.losses, chi_square_share(hp.alpha0), base=rows.given_weights))

@@ -16,6 +16,7 @@ class Constant(Method):
 
     ranked = False
     trials_per_task = 64
+    takes_weights = True
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
-        return constant_model(train.y, train.task, train.classes, train.x.shape[1])
+        return constant_model(train.y, train.task, train.classes, train.x.shape[1], train.weights)

@@ -22,6 +22,7 @@ class EIIL(IRM):
     """
 
     needs = frozenset()
+    takes_weights = True
     space = {**IRM.space, "factors": Option("inputs", "single")}
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:

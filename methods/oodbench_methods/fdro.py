@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from oodbench import Hparams, LogUniform, LossMethod, Option, Rows, Tensor
 from oodbench.kit import worst_chi_square, worst_share
 
-WORST = {"cvar": worst_share, "chi_square": worst_chi_square}
+WORST: dict[str, Callable[..., Tensor]] = {"cvar": worst_share, "chi_square": worst_chi_square}
 
 
 class FDRO(LossMethod):
@@ -22,5 +24,5 @@ class FDRO(LossMethod):
     }
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        worst = WORST[hp.divergence](rows.losses, hp.alpha0)  # [trial, row]
+        worst = WORST[hp.divergence](rows.losses, hp.alpha0, base=rows.given_weights)  # [trial, row]
         return rows.risk(worst)

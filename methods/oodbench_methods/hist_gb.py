@@ -27,6 +27,7 @@ class HistGB(Method):
     }
     presets = {name: Preset(**preset) for name, preset in kit.BOOSTING_PRESETS.items()}
     trials_per_task = 4
+    takes_weights = True
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
         return kit.needs_of_weights(hparams)

@@ -41,8 +41,9 @@ class HRM(LossMethod):
     def explore(self, rows: Rows, hp: Hparams) -> Tensor:
         labels = rows.explored.argmax(1) if rows.is_explored else random_labels(rows, hp.clusters)
         usable = (1 - rows.gates).diag_embed()
-        labels = cluster_mechanisms(rows.shared_x, rows.signed_targets(), hp.clusters, usable, labels)
-        return sub_populations(labels, hp.clusters)
+        weights = rows.given_weights
+        labels = cluster_mechanisms(rows.shared_x, rows.signed_targets(), hp.clusters, usable, labels, weights)
+        return sub_populations(labels, hp.clusters, weights)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         from scipy.linalg import helmert

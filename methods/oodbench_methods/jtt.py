@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ class JTT(ERM):
     """
 
     tasks = ("classification",)
+    takes_weights = True
     space = {"upweight": LogUniform(1.0, 10**2.5, default=10.0), "share": Uniform(0.2, 0.8, default=0.5)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
@@ -28,5 +28,5 @@ class JTT(ERM):
         for trial, model in zip(trials, first, strict=True):
             rows = train[trial.seed]
             wrong = model.predict(rows.x) != rows.y
-            weighted.append(replace(rows, weights=np.where(wrong, float(trial.hparams["upweight"]), 1.0)))
+            weighted.append(rows.weighted(np.where(wrong, float(trial.hparams["upweight"]), 1.0)))
         return list(trainer.fit(self, weighted, trials))

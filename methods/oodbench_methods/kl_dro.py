@@ -16,4 +16,4 @@ class KlDro(LossMethod):
     space = {"radius": LogUniform(1e-3, 1e0, default=0.1)}
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        return rows.risk(worst_kl(rows.losses, hp.radius))
+        return rows.risk(worst_kl(rows.losses, hp.radius, base=rows.given_weights))

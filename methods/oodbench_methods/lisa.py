@@ -17,6 +17,7 @@ class LISA(LossMethod):
 
     needs = frozenset({"environments"})
     tasks = ("classification",)
+    takes_weights = False  # pairs are drawn alike
     space = {
         "alpha": LogUniform(1e-1, 1e1, default=2.0),
         "same_class": Uniform(0.0, 1.0, default=0.5),

@@ -14,7 +14,8 @@ class Logistic(Method):
     tasks = ("classification",)
     space = {"C": LogUniform(0.1, 1e3, default=1.0)}
     trials_per_task = 64
+    takes_weights = True
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
-        penalty = 1 / (float(hparams["C"]) * len(train))
+        penalty = 1 / (float(hparams["C"]) * (len(train) if train.weights is None else train.weights.sum()))
         return linear_model(fit_logistic(train.x, train.y, train.classes, penalty, train.weights), True)

@@ -15,6 +15,7 @@ class MarginalDro(LossMethod):
     """
 
     uses = frozenset({"alpha0"})
+    takes_weights = False  # its flows between rows have no meaning for weights
     space = {
         "radius": LogUniform(0.1, 1e3, default=1.0),
         "alpha0": LogUniform(0.01, 0.5, default=0.1),

@@ -13,6 +13,7 @@ class Mixup(LossMethod):
     become fractions.
     """
 
+    takes_weights = False  # pairs are drawn alike
     space = {"alpha": LogUniform(1e-1, 1e1, default=0.2)}
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:

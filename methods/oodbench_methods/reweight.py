@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from oodbench import Option, Predictor, Trainer, TrainingRows, Trial, Value
 from oodbench.kit import GROUPINGS, balanced_weights, check_groups, needs_of_groups, row_groups
@@ -15,6 +14,7 @@ class Reweight(ERM):
     which is its environment, its class, or its class within its environment."""
 
     space = {"by": Option(*GROUPINGS)}
+    takes_weights = True
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
         return needs_of_groups(hparams)
@@ -24,5 +24,7 @@ class Reweight(ERM):
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         by = trials[0].hparams["by"]
-        weighted = {seed: replace(rows, weights=balanced_weights(row_groups(rows, by))) for seed, rows in train.items()}
+        weighted = {
+            seed: rows.weighted(balanced_weights(row_groups(rows, by), rows.weights)) for seed, rows in train.items()
+        }
         return super().fit_pack(weighted, trials, trainer)

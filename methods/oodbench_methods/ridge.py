@@ -13,14 +13,16 @@ from oodbench.kit import class_signs_array, fit_ridge, linear_model
 class Ridge(Method):
     """Ridge regression (Hoerl & Kennard 1970), exact; classes are fitted as -1 and +1.
 
-    The penalty is 1 / (C n) on columns of variance 1, as for the logistic regression.
+    The penalty is 1 / (C n) on columns of variance 1, as for the logistic regression; n is the sum of the weights where
+    rows have some.
     """
 
     space = {"C": LogUniform(0.1, 1e3, default=1.0)}
     trials_per_task = 64
+    takes_weights = True
 
     def fit(self, train: TrainingRows, hparams: Mapping[str, Value], seed: int) -> Predictor:
-        penalty = 1 / (float(hparams["C"]) * len(train))
+        penalty = 1 / (float(hparams["C"]) * (len(train) if train.weights is None else train.weights.sum()))
         if train.task == "regression":
             return linear_model(fit_ridge(train.x, train.y[None], penalty, train.weights), False)
         recipe = Recipe(loss="squared")

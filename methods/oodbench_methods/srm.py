@@ -54,6 +54,6 @@ class SRM(LossMethod):
         worst = rows.explored  # [trial, row]
         penalty: Tensor = hp.penalty
         if hp.objective == "released":  # (R + R_Q) / 2 + penalty |grad R - grad R_Q|^2
-            return rows.risk((1 / worst.shape[-1] + worst) / 2) + penalty * first_layer_gap(rows, worst)
+            return rows.risk((rows.weights + worst) / 2) + penalty * first_layer_gap(rows, worst)
         sign = 1 if hp.objective == "printed" else -1  # R + penalty <grad(R - R_Q), grad R_Q>
         return rows.risk() + sign * penalty * gap_along_gradient(rows, worst)

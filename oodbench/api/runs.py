@@ -13,8 +13,8 @@ from oodbench.driver.driver import Driver, Workplace
 from oodbench.errors import UserError
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import Method
-from oodbench.settings.option import takes_two_and_options
-from oodbench.study.plan import Request, resolve
+from oodbench.settings.option import option, takes_two_and_options
+from oodbench.study.plan import Request, plan, resolve
 from oodbench.study.spec import Resources, StudyOptions
 from oodbench.study.study import Study
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from oodbench.record.tracking import Record
+    from oodbench.study.record import ConcludedStudy
 
 Methods = str | type[Method] | Sequence[str | type[Method]]
 Datasets = str | type[Dataset] | Sequence[str | type[Dataset]]
@@ -42,6 +43,7 @@ class Result:
     record: Record
     undelivered: list[str] = field(default_factory=list)  # studies that wait in the outbox, for the record to be back
     price: bool = False  # whether its leaderboards show what every selector would have chosen
+    baselines: tuple[ConcludedStudy, ...] = ()  # that were run before, elsewhere, and are shown beside its own
 
     def __repr__(self) -> str:
         return f"<Result of {len(self.studies)} studies, {len(self.failures)} failed>"
@@ -59,7 +61,7 @@ class Result:
         return [
             compile_leaderboard(
                 dataset_id,
-                reading.studies,
+                [*reading.studies, *self._baselines_on(dataset_id)],
                 [study.label for study in studies],
                 mixed=mixed,
                 unreadable=reading.unreadable,
@@ -67,6 +69,9 @@ class Result:
             )
             for (dataset_id, studies), reading in zip(by_dataset.items(), readings, strict=True)
         ]
+
+    def _baselines_on(self, dataset_id: str) -> list[ConcludedStudy]:
+        return [baseline for baseline in self.baselines if baseline.record.dataset_id == dataset_id]
 
     def leaderboard(self) -> Leaderboard:
         """The leaderboard of a run on one dataset setting."""
@@ -118,6 +123,11 @@ class RunOptions(Workplace, Resources, StudyOptions):
         >>> oodbench.run("erm", "selection_bias", settings={"r1": 1.9}, trials=5, seeds=3)
     """
 
+    baselines: str | Path | None = option(
+        None, "A submission, or a folder of them: its studies are shown beside those of the run, and not run again.",
+        metavar="PATH",
+    )  # fmt: skip
+
 
 @takes_two_and_options(RunOptions)
 def run(methods: Methods, dataset: Datasets, options: RunOptions) -> Result:
@@ -143,5 +153,12 @@ def run(methods: Methods, dataset: Datasets, options: RunOptions) -> Result:
         options=options,
     )
     specs = resolve(request)
+    baselines: tuple[ConcludedStudy, ...] = ()
+    if options.baselines is not None:
+        from oodbench.submission.baselines import beside, read_baselines
+
+        known = read_baselines(options.baselines)
+        baselines = beside(plan(specs, "cpu"), known)  # that they do not fit is known before anything is trained
     driver = Driver(options.part(Resources), options.part(Workplace))
-    return Result(driver.drive(specs), driver.failures, driver.record, driver.undelivered, options.price)
+    studies = driver.drive(specs)
+    return Result(studies, driver.failures, driver.record, driver.undelivered, options.price, baselines)

@@ -222,7 +222,7 @@ def compile_leaderboard(
             reference=not study.record.ranked,
             collapsed=label in collapsed,
             searches=1 + len(repeats[label]),
-            results=_test_scores(results.get(label)),
+            results=scores_on_test(results.get(label)),
             missing=_missing(study, metrics) if label in results else {},
             picks=picks.get(label, {}),
             validation=_validation_error(results.get(label)),
@@ -267,7 +267,7 @@ def _constant_line(results: pd.DataFrame, task: Task, metrics: Sequence[str], we
         name: _cell(name, per_seed, Standing(intervals=intervals_of(results, per_seed, name, weights)))
         for name in metrics
     }
-    return Row(CONSTANT, cells, 0, len(per_seed), 0, "", "", reference=True, results=_test_scores(results))
+    return Row(CONSTANT, cells, 0, len(per_seed), 0, "", "", reference=True, results=scores_on_test(results))
 
 
 def is_oracle(study: ConcludedStudy) -> bool:
@@ -326,7 +326,8 @@ def _validation_error(results: pd.DataFrame | None) -> Cell:
     return Cell(float(per_seed.mean()), float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None)
 
 
-def _test_scores(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:
+def scores_on_test(results: pd.DataFrame | None) -> tuple[Mapping[str, Any], ...]:
+    """Of the chosen configuration, by seed and environment."""
     if results is None:
         return ()
     test = results[results["chosen"] & (results["part"] == "test")]

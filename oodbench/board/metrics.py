@@ -16,6 +16,7 @@ from oodbench.engine.data import TASKS
 from oodbench.engine.scoring import SCORES
 from oodbench.errors import UnknownName
 from oodbench.plugin.registry import find, plugins
+from oodbench.study.record import COEFFICIENTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,10 @@ SUMMARY = {
     "classification": ("mean_error", "std_error", "max_error", "mean_accuracy", "mean_f1", "worst_f1"),
 }
 """What a board shows unless others are asked for."""
-BESIDES: dict[str, tuple[str, ...]] = {"regression": (), "classification": ("train_accuracy",)}
+BESIDES: dict[str, tuple[str, ...]] = {
+    "regression": ("causal_error", "noncausal_error"),  # of coefficients, where the dataset knows the true ones
+    "classification": ("train_accuracy",),
+}
 STABILITY = ("validation_stability", "test_stability", "max_test_stability", "ods", "max_ods")
 
 Aggregate = Literal["mean", "std", "worst", ""]
@@ -55,6 +59,8 @@ def board_metric(name: str) -> BoardMetric:
         return BoardMetric(name, "", name, TASKS, False)
     if name in BESIDES["classification"]:
         return BoardMetric(name, "", name, ("classification",), True)
+    if name in BESIDES["regression"]:
+        return BoardMetric(name, "", name, ("regression",), False)
     aggregate, metric = _split(name)
     if aggregate and metric in SCORES:
         tasks: tuple[Task, ...] = TASKS if metric == "error" else ("classification",)
@@ -112,6 +118,7 @@ def summarize(
     import pandas as pd
 
     results = results[results["chosen"]]
+    metrics = tuple(metrics)
     test = results[results["part"] == "test"]
     wanted = [board_metric(name) for name in dict.fromkeys([*SUMMARY[task], *metrics])]
     summary = pd.DataFrame(
@@ -121,6 +128,11 @@ def summarize(
         train = results[results["part"] == "train"]
         right = (train["accuracy"] * train["rows"]).groupby(train["seed"]).sum()
         summary["train_accuracy"] = right / train.groupby("seed")["rows"].sum()
+    of_coefficients = results[results["part"] == COEFFICIENTS]
+    for name in BESIDES["regression"]:
+        if name in metrics or (len(of_coefficients) and task == "regression"):
+            own = of_coefficients[of_coefficients["environment"] == name.removesuffix("_error")]
+            summary[name] = own.groupby("seed")["error"].mean()
     return summary
 
 

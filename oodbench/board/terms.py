@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from oodbench.errors import UnequalTerms
+from oodbench.plugin.selector import told_to
 from oodbench.study.record import StudyRecord
+from oodbench.study.selectors import find_selector
 from oodbench.study.spec import describe_search
+from oodbench.study.study import Study
 
 SHOWN = 6  # digits of a fingerprint
 
@@ -43,13 +46,27 @@ def terms_of(record: StudyRecord) -> Terms:
     )
 
 
+def planned_terms(study: Study) -> Terms:
+    """Of a study that is still to be run: nothing is known of its test data."""
+    budget = study.budget
+    return Terms(
+        budget.trials,
+        budget.seeds,
+        ", ".join(budget.deviations) or "search=random",
+        study.choose,
+        told_to(find_selector(study.selector)),
+        study.data.fingerprint,
+        "",
+    )
+
+
 def find_unequal(terms: Mapping[str, Terms]) -> dict[str, str]:
     """The labels whose terms are not those of most, and in what they differ; of as many, the larger budget counts."""
     if not terms:
         return {}
     counted = Counter(terms.values())
     usual = max(counted, key=lambda own: (counted[own], own.trials * own.seeds))
-    return {label: _describe(own, [own, usual]) for label, own in terms.items() if own != usual}
+    return {label: describe(own, [own, usual]) for label, own in terms.items() if own != usual}
 
 
 def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
@@ -58,7 +75,7 @@ def refuse_unequal(dataset_id: str, terms: Mapping[str, Terms]) -> None:
     groups: dict[Terms, list[str]] = {}
     for label, own in terms.items():
         groups.setdefault(own, []).append(label)
-    parts = [f"{', '.join(labels)}: {_describe(own, list(groups))}" for own, labels in groups.items()]
+    parts = [f"{', '.join(labels)}: {describe(own, list(groups))}" for own, labels in groups.items()]
     raise UnequalTerms(
         f"studies on {dataset_id!r} differ in budget, data or choice and are not ranked together: {'; '.join(parts)}.\n"
         "Run all with one budget, choose one with --trials, --seeds or --selector, or show all with --mixed."
@@ -69,7 +86,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def _describe(own: Terms, among: Iterable[Terms]) -> str:
+def describe(own: Terms, among: Iterable[Terms]) -> str:
     """The terms of a study, as far as they differ among these."""
     compared = list(among)
     parts = []

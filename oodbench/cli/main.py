@@ -20,7 +20,9 @@ from oodbench.cli import (  # noqa: F401  (they register)
     nightly,
     plugins,
     run,
+    site,
     stability,
+    submissions,
     sync,
 )
 from oodbench.cli.signals import STOPPED, all_as_ctrl_c, end_now
@@ -32,6 +34,7 @@ from oodbench.version import __version__
 
 PANELS = {
     "Run and read": ("run", "leaderboard", "compare", "figures", "stability", "export", "predict", "ui", "sync"),
+    "Hand in and publish": ("submit", "verify", "site"),
     "Plug-ins and data": ("list", "show", "data", "new", "check"),
     "Nightly": ("nightly",),
 }

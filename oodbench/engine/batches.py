@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from oodbench.engine.chance import Chance
+from oodbench.engine.chance import shuffle
+from oodbench.engine.columns import Column, Places
 from oodbench.engine.data import TrainingRows
-from oodbench.engine.trial import Setup, Trial
+from oodbench.engine.trial import Order, Setup, Trial
 
 PackRows = Mapping[int, TrainingRows] | Sequence[TrainingRows]
 """The rows of every seed, or of every trial."""
@@ -43,62 +44,90 @@ class Batch:
 
 
 class StackedRows:
-    """Training rows of the pack's trials, which come seed by seed."""
+    """Training rows of the pack's trials, which come seed by seed.
 
-    def __init__(self, train: PackRows, trials: Sequence[Trial], setup: Setup, chance: Chance) -> None:
+    The trials of a seed see its rows in one order, so that a batch is gathered once for all of them. It costs what its
+    own rows cost, however many others there are.
+    """
+
+    def __init__(self, train: PackRows, trials: Sequence[Trial], setup: Setup) -> None:
         parts = [train[trial.seed] for trial in trials] if isinstance(train, Mapping) else list(train)
         first = parts[0]
-        self.chance, self.device = chance, torch.device(setup.device)
+        self.model, self.device = setup.model, torch.device(setup.device)
         self.classification = first.task == "classification"
         self.rows, self.features = first.x.shape
         self.size = setup.recipe.batch_rows(self.rows)
         self.full = self.size == self.rows
+        repeated = setup.model.learns_representation  # what a linear model sees does not change
+        self.explored_rows = setup.recipe.explored_rows(self.rows, self.classification, repeated)
+        self.orders = [trial.order for trial in trials]
+        self.epoch, self.shuffled = -1, dict[Order, Tensor]()
 
-        tables = _of_blocks(parts)  # trials that share their table multiply it once
-        x = torch.stack([torch.from_numpy(part.x.T.astype(np.float32, order="C")) for part in tables])
-        y = self._per_trial(parts, lambda part: _targets(part.y, self.classification))
-        environment = environments = weights = None
+        self.x = Column([part.x for part in parts], self.orders, np.float32, self.device)
+        targets = np.int64 if self.classification else np.float32
+        self.y = Column([part.y for part in parts], self.orders, targets, self.device)
+        self.weights: Column | None = None
         if any(part.weights is not None for part in parts):
-            weights = self._per_trial(parts, _weights)
-        self.environments = 0
-        if first.environment is not None:
-            environment = self._per_trial(parts, lambda part: torch.tensor(part.environment))
-            self.environments = int(environment.max()) + 1
-            environments = self._per_trial(parts, self._one_hot)
-            if weights is not None:
-                environments = environments * weights.unsqueeze(1)
-        self.counted = Batch(setup.model.columns(x).to(self.device), y, weights, environment, environments)
-        self.whole = replace(self.counted, weights=normalized(weights), environments=normalized(environments))
+            equal = np.ones(self.rows)
+            weights = [equal if part.weights is None else part.weights for part in parts]
+            self.weights = Column(weights, self.orders, np.float32, self.device)
+        labels = [part.environment for part in parts if part.environment is not None]
+        self.environment = Column(labels, self.orders, np.int64, self.device) if labels else None
+        self.environments = 1 + max((int(label.max()) for label in labels), default=-1)
 
     def batch(self, step: int, explored: Tensor | None) -> Batch:
-        """The rows of a step: all of them, or each trial's own share."""
+        """The rows of a step: all of them, or a share, which is the same for all trials of a seed."""
         if self.full:
             return replace(self.whole, explored=explored)
-        start = step % (self.rows // self.size)
-        if start == 0:
-            self.shuffled = self.chance.permutation(self.rows)
-        rows = self.shuffled[:, start * self.size : (start + 1) * self.size]  # [trial, row]
-        return replace(self.counted, explored=explored).take(rows)
+        epoch, number = divmod(step, self.rows // self.size)
+        if epoch != self.epoch:
+            self.epoch, self.shuffled = epoch, self._shuffle(f"epoch {epoch}")
+        rows = slice(number * self.size, (number + 1) * self.size)
+        return self._make({order: places[rows] for order, places in self.shuffled.items()}, explored)
 
-    def _per_trial(self, parts: Sequence[TrainingRows], of: Any) -> Tensor:
-        """[trial, ...]; without a copy where all trials share one set of rows."""
-        distinct = list({id(part): part for part in parts}.values())
-        stacked = torch.stack([of(part) for part in distinct]).to(self.device)
-        if len(distinct) == 1:
-            return stacked.expand(len(parts), *stacked.shape[1:])
-        places = {id(part): place for place, part in enumerate(distinct)}
-        return stacked[torch.tensor([places[id(part)] for part in parts], device=self.device)]
+    @cached_property
+    def whole(self) -> Batch:
+        """All rows."""
+        return self._make(None)
 
-    def _one_hot(self, part: TrainingRows) -> Tensor:
-        labels = torch.tensor(part.environment)
-        return torch.nn.functional.one_hot(labels, self.environments).T.float()  # [environment, row]
+    def part(self, explored: Tensor | None) -> Batch:
+        """The part of the rows to which explorers fit, always the same."""
+        return self._make(self._part, explored)
 
+    @cached_property
+    def _part(self) -> Places:
+        return {order: places[: self.explored_rows].sort().values for order, places in self._shuffle("part").items()}
 
-def _of_blocks(parts: Sequence[TrainingRows]) -> list[TrainingRows]:
-    """A part for every block of trials with one table x, where blocks are equally long; else one for every trial."""
-    starts = [place for place, part in enumerate(parts) if place == 0 or part.x is not parts[place - 1].x]
-    lengths = set(np.diff([*starts, len(parts)]))
-    return [parts[start] for start in starts] if len(lengths) == 1 else list(parts)
+    def _shuffle(self, use: str) -> dict[Order, Tensor]:
+        return {order: shuffle(self.rows, order, use).to(self.device) for order in dict.fromkeys(self.orders)}
+
+    def _make(self, places: Places | None, explored: Tensor | None = None) -> Batch:
+        """The rows at these places, or all."""
+        weights = None if self.weights is None else self.weights.stack(places)
+        environment = environments = None
+        if self.environment is not None:
+            environment = self.environment.stack(places)
+            environments = self.environment.stack(places, self._one_hot)
+            if weights is not None:
+                environments = environments * weights.unsqueeze(1)
+        return Batch(
+            self.model.columns(self.x.stack_blocks(places).transpose(1, 2)).contiguous(),
+            self.y.stack(places),
+            normalized(weights),
+            environment,
+            normalized(environments),
+            explored if explored is None or places is None else normalized(self._share(explored, places)),
+        )
+
+    def _one_hot(self, labels: Tensor) -> Tensor:
+        return one_hot(labels, self.environments).T.float()  # [environment, row]
+
+    def _share(self, explored: Tensor, places: Places) -> Tensor:
+        """Of each trial's sub-populations [trial, row] or [trial, k, row], what falls on the rows at these places."""
+        if len(places) == 1:
+            return explored.index_select(-1, places[self.orders[0]])
+        shares = [own.index_select(-1, places[order]) for own, order in zip(explored, self.orders, strict=True)]
+        return torch.stack(shares)
 
 
 def take_columns(columns: Tensor, rows: Tensor) -> Tensor:
@@ -118,11 +147,3 @@ def share_of(weights: Tensor | None, rows: Tensor) -> Tensor | None:
 
 def normalized(weights: Tensor | None) -> Tensor | None:
     return None if weights is None else weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
-
-
-def _targets(y: NDArray[Any], classification: bool) -> Tensor:
-    return torch.from_numpy(y.astype(np.int64 if classification else np.float32))
-
-
-def _weights(part: TrainingRows) -> Tensor:
-    return torch.ones(len(part)) if part.weights is None else torch.tensor(part.weights, dtype=torch.float32)

@@ -1,9 +1,11 @@
-"""Random numbers of a pack: every trial's from a generator of its own, so that no trial depends on its mates."""
+"""Random numbers of a pack: every trial's from a generator of its own, so that no trial depends on its mates; and the
+order of the rows, which the trials of a seed share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -36,3 +38,9 @@ class Chance:
 
     def _stack(self, draws: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(draws)).to(self.device)
+
+
+def shuffle(rows: int, order: tuple[int, int], use: str) -> Tensor:
+    """The numbers of so many rows in random order [row], for a use of a trial's order: nothing else changes it."""
+    sequence = np.random.SeedSequence([*order, *use.encode()])
+    return torch.randperm(rows, generator=Generator().manual_seed(int(sequence.generate_state(1, np.uint32)[0])))

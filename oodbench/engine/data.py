@@ -28,6 +28,7 @@ class Environment:
     name: str
     x: NDArray[np.float64]  # [row, feature]
     y: NDArray[Any]  # [row], float64 or a class number from 0
+    weights: NDArray[np.float64] | None = None  # [row], above 0: how much each row counts; without, all count the same
 
     def __post_init__(self) -> None:
         x = np.ascontiguousarray(self.x, dtype=np.float64)
@@ -41,7 +42,14 @@ class Environment:
         y = np.ascontiguousarray(y, dtype=np.int64 if y.dtype.kind in "iub" else np.float64)
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             raise ValueError(f"environment {self.name!r} has values that are not finite")
-        for name, array in (("x", x), ("y", y)):
+        arrays = {"x": x, "y": y}
+        if self.weights is not None:
+            arrays["weights"] = weights = np.ascontiguousarray(self.weights, dtype=np.float64)
+            if weights.shape != y.shape or not (np.isfinite(weights).all() and weights.min() > 0):
+                raise ValueError(
+                    f"environment {self.name!r} needs weights [row] that are finite and above 0: leave other rows out"
+                )
+        for name, array in arrays.items():
             read_only = array.view()
             read_only.flags.writeable = False
             object.__setattr__(self, name, read_only)
@@ -54,7 +62,12 @@ class Environment:
         if len(self) <= most:
             return self
         drawn = np.sort(np.random.default_rng(0).choice(len(self), most, replace=False))
-        return Environment(self.name, self.x[drawn], self.y[drawn])
+        return self.take(drawn)
+
+    def take(self, rows: NDArray[Any]) -> Environment:
+        """Some of its rows: their places, or which they are."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Environment(self.name, self.x[rows], self.y[rows], weights)
 
     @classmethod
     def pooled(cls, name: str, environments: Sequence[Environment]) -> Environment:
@@ -63,7 +76,16 @@ class Environment:
             name,
             np.concatenate([environment.x for environment in environments]),
             np.concatenate([environment.y for environment in environments]),
+            pooled_weights(environments),
         )
+
+
+def pooled_weights(environments: Sequence[Environment]) -> NDArray[np.float64] | None:
+    """Of the rows of several environments: all of these have weights, or none."""
+    weights = [environment.weights for environment in environments if environment.weights is not None]
+    if weights and len(weights) < len(environments):
+        raise ValueError("some environments have weights of rows and others have none")
+    return np.concatenate(weights) if weights else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +102,7 @@ class TrainingRows:
     classes: int
     environment: NDArray[np.int64] | None = None  # [row], only for methods that need environments
     columns: tuple[str, ...] | None = None
-    weights: NDArray[np.float64] | None = None  # [row], 0 or more; of a method's own, for a further stage
+    weights: NDArray[np.float64] | None = None  # [row], 0 or more: the dataset's, or a method's own for a further stage
     invariant: tuple[int, ...] | None = None  # places of the invariant columns, only for methods that need them
     categories: tuple[range, ...] = ()  # places of the columns of each categorical variable, in their order
 
@@ -108,8 +130,13 @@ class TrainingRows:
             classes=classes,
             environment=np.repeat(np.arange(len(environments)), [len(e) for e in environments]) if labelled else None,
             columns=columns,
+            weights=pooled_weights(environments),
         )
         return rows.copy()
+
+    def weighted(self, factors: NDArray[np.float64]) -> TrainingRows:
+        """The same rows, each counting so many times as much: factors [row] on the weights that they have."""
+        return replace(self, weights=factors if self.weights is None else self.weights * factors)
 
     def copy(self) -> TrainingRows:
         """The same rows in memory of their own, read-only: whatever a method does to them, others keep theirs."""
@@ -118,8 +145,9 @@ class TrainingRows:
             x=self.x.copy(),
             y=self.y.copy(),
             environment=None if self.environment is None else self.environment.copy(),
+            weights=None if self.weights is None else self.weights.copy(),
         )
-        for array in (copied.x, copied.y, copied.environment):
+        for array in (copied.x, copied.y, copied.environment, copied.weights):
             if array is not None:
                 array.flags.writeable = False
         return copied

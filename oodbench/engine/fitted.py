@@ -169,12 +169,15 @@ def linear_model(coefficients: NDArray[np.float64], classification: bool, recipe
     return FittedModel(Linear(), recipe or Recipe(), len(coefficients), classification, parameters)
 
 
-def constant_model(y: NDArray[Any], task: Task, classes: int, width: int) -> FittedModel:
-    """The mean of y, or its most frequent class, for rows of so many features."""
+def constant_model(
+    y: NDArray[Any], task: Task, classes: int, width: int, weights: NDArray[np.float64] | None = None
+) -> FittedModel:
+    """The mean of y, or its most frequent class, under weights [row], for rows of so many features."""
     if task == "regression":
-        constants = np.array([y.mean()])
+        constants = np.array([y.mean() if weights is None else np.average(y, weights=weights)])
     else:
-        constants = np.log(np.maximum(np.bincount(y, minlength=classes) / len(y), 1e-12))
+        total = len(y) if weights is None else weights.sum()
+        constants = np.log(np.maximum(np.bincount(y, weights, minlength=classes) / total, 1e-12))
     coefficients = np.zeros((len(constants), width + 1))
     coefficients[:, -1] = constants
     return linear_model(coefficients, task == "classification")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -12,8 +13,10 @@ from oodbench.engine.data import TASKS, Task
 
 Better = Literal["higher", "lower"]
 Needs = Literal["predictions", "probabilities"]
-Formula = Callable[[NDArray[Any], NDArray[Any]], float]
-"""Of the targets y [row], and predictions [row] or probabilities [row, class]."""
+Formula = Callable[..., float]
+"""Of the targets y [row], and predictions [row] or probabilities [row, class]; perhaps of `weights` [row] too."""
+
+WEIGHTS = "weights"  # the parameter of a formula
 
 TAKEN = frozenset(
     "configuration seed part environment rows loss error accuracy f1 stability ods chosen".split()
@@ -37,8 +40,17 @@ class Metric:
             raise ValueError(f"the tasks of a metric are some of {', '.join(TASKS)}, not {self.tasks!r}")
         object.__setattr__(self, "__doc__", self.formula.__doc__)
 
-    def __call__(self, y: NDArray[Any], answers: NDArray[Any]) -> float:
-        return self.formula(y, answers)
+    def __call__(self, y: NDArray[Any], answers: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
+        if weights is None:
+            return self.formula(y, answers)
+        if not self.takes_weights:
+            raise ValueError(f"rows have weights, and the metric has no parameter {WEIGHTS}")
+        return self.formula(y, answers, weights=weights)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it can count rows by their weights."""
+        return WEIGHTS in inspect.signature(self.formula).parameters
 
     @property
     def higher_is_better(self) -> bool:
@@ -50,6 +62,7 @@ def metric(*tasks: Task, better: Better, needs: Needs = "predictions") -> Callab
 
     It gets the rows of one environment: targets [row], and predictions [row] or probabilities [row, class]. Where it
     has no value, it raises ValueError with the reason: boards then show the cell as missing, and the reason in a note.
+    Where rows have weights, it gets them [row] as its parameter `weights`; if it has none, it has no value there.
 
     Args:
         tasks: What it is for: "regression", "classification", or both.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 LARGE = 16_384  # rows from which full-batch steps cost more than they bring
 LARGE_BATCH = 2_048
+LARGE_LOGIT_PART = 3_072  # rows of a logistic fit, which goes over them again and again
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,28 @@ class Recipe:
         "auto: squared for regression, cross_entropy for classification; squared fits classes as -1, +1 "
         "(two classes with a single output)",
     )
+    explore: int = setting(
+        0,
+        f"rows to which explorers fit; 0: at most {LARGE}, or {LARGE_LOGIT_PART} of more rows for the repeated "
+        "logistic fits of an MLP",
+    )
 
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ValueError("steps must be at least 1.")
         if self.batch < 0:
             raise ValueError("batch must be 0 or more.")
+        if self.explore < 0:
+            raise ValueError("explore must be 0 or more.")
 
     def batch_rows(self, rows: int) -> int:
         wanted = self.batch or (LARGE_BATCH if rows > LARGE else rows)
+        return min(wanted, rows)
+
+    def explored_rows(self, rows: int, classification: bool, repeated: bool) -> int:
+        """To how many of so many rows the explorers of methods fit mechanisms, once or repeatedly."""
+        costly = repeated and classification and self.loss != "squared"
+        wanted = self.explore or (LARGE_LOGIT_PART if costly and rows > LARGE else LARGE)
         return min(wanted, rows)
 
     def outputs(self, classification: bool, classes: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,9 +36,15 @@ class Hparams:
         raise AttributeError(f"there is no hyper-parameter {name!r}; the search space has {', '.join(self.__dict__)}")
 
 
+Rule = Callable[["Rows"], Tensor]
+
+
 @dataclass(eq=False)
 class Program:
-    """What stays the same from step to step of a pack's training; `state` is made before the first."""
+    """What stays the same from step to step of a pack's training; `state` is made before the first.
+
+    `rule` is there once a method explored a part of the rows: it says what that means for others.
+    """
 
     setup: Setup
     shape: Shape
@@ -46,20 +52,25 @@ class Program:
     networks: Networks
     chance: Chance
     state: State
+    rule: Rule | None = None
 
     def forward(self, parameters: Tensor, batch: Batch, step: int) -> Rows:
         """The rows of a step as the method sees them, at parameters [trial, parameter]."""
+        pieces, first_layer = self.pieces(parameters, step)
+        outputs, represented = self.apply(pieces, batch.columns, training=parameters.requires_grad)
+        losses = self.setup.recipe.row_losses(outputs, batch.y)
+        return Rows(losses, outputs, batch.y, step, parameters, self, batch, pieces, represented, first_layer)
+
+    def pieces(self, parameters: Tensor, step: int) -> tuple[tuple[Tensor, ...], Tensor | None]:
+        """The parameters as the model takes them, and the first layer before its gates, where there is one."""
         model = self.setup.model
         of_model, _ = self.networks.split(parameters)
         weights, centers = self.gates.split(of_model)
         pieces = model.pieces(weights, self.shape.features, self.shape.outputs)
-        first_layer = None
-        if isinstance(model, Layered):
-            first_layer = pieces[0].view(len(parameters), -1, batch.columns.shape[1])
-            pieces = (self.gates.close(first_layer, centers, step), *pieces[1:])
-        outputs, represented = self.apply(pieces, batch.columns, training=parameters.requires_grad)
-        losses = self.setup.recipe.row_losses(outputs, batch.y)
-        return Rows(losses, outputs, batch.y, step, parameters, self, batch, pieces, represented, first_layer)
+        if not isinstance(model, Layered):
+            return pieces, None
+        first_layer = pieces[0].view(len(parameters), -1, self.shape.features + model.bias)
+        return (self.gates.close(first_layer, centers, step), *pieces[1:]), first_layer
 
     def apply(self, pieces: Sequence[Tensor], columns: Tensor, training: bool) -> tuple[Tensor, Tensor]:
         """Outputs and representation of the model."""
@@ -124,6 +135,11 @@ class Rows:
         return self._batch.weights
 
     @property
+    def given_weights(self) -> Tensor | None:
+        """`weights` where the training rows have some; None where all count the same, for shorter formulas."""
+        return self._batch.weights
+
+    @property
     def environments(self) -> Tensor:
         """The known groups as sub-populations: weights [trial, environment, row], each summing to one."""
         return _told(self._batch.environments)
@@ -136,14 +152,31 @@ class Rows:
     @property
     def is_explored(self) -> bool:
         """Whether `explore` was called before this step."""
-        return self._batch.explored is not None
+        return self._batch.explored is not None or self._program.rule is not None
 
-    @property
+    @cached_property
     def explored(self) -> Tensor:
         """What `explore` found last: [trial, row] or [trial, k, row], each summing to one."""
+        if self._program.rule is not None:
+            weights = self._program.rule(self)
+            return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
         if self._batch.explored is None:
             raise AttributeError("nothing is explored yet: explores_at must be true at step 0, or ask rows.is_explored")
         return self._batch.explored
+
+    def part(self) -> Rows:
+        """For `explore`: a fixed part of the rows if there are too many to fit all, the same in all trials of a seed.
+
+        How many these are is a setting of the recipe, `explore`.
+        """
+        return self
+
+    def explore_by(self, rule: Rule) -> None:
+        """For `explore`, if it fitted a part: how further rows get their weights [trial, row] or [trial, k, row].
+
+        They need not sum to one. What `explore` returns does not count then.
+        """
+        self._program.rule = rule
 
     @property
     def gates(self) -> Tensor:
@@ -208,6 +241,11 @@ class Rows:
     def at(self, parameters: Tensor) -> Rows:
         """The same rows under other parameters [trial, parameter]."""
         return self._program.forward(parameters, self._batch, self.step)
+
+    def represented_at(self, parameters: Tensor) -> Tensor:
+        """What the last layer sees of each row under other parameters [trial, parameter]: [trial, unit, row]."""
+        pieces, _ = self._program.pieces(parameters, self.step)
+        return per_trial(self._program.setup.model.represent(pieces, self._batch.columns), len(self.y))
 
     def network(self, name: str, inputs: Tensor) -> Tensor:
         """Outputs [trial, output, row] of a network of the method's own."""
@@ -310,6 +348,25 @@ class Rows:
     def permutation(self) -> Tensor:
         """The numbers of the rows in random order: [trial, row]."""
         return self._program.chance.permutation(self.losses.shape[-1])
+
+
+class ManyRows(Rows):
+    """All training rows of `explore` where they are many: what a method does not ask for is not computed."""
+
+    _make: Callable[[], Rows]
+    _part: Rows
+
+    def __init__(self, make: Callable[[], Rows], part: Rows) -> None:
+        self.__dict__.update(_make=make, _part=part, _program=part._program)
+
+    def part(self) -> Rows:
+        return self._part
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Rows.__dataclass_fields__:
+            raise AttributeError(name)
+        self.__dict__.update(vars(self._make()))
+        return self.__dict__[name]
 
 
 def _told(labels: Tensor | None) -> Tensor:

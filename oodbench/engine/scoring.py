@@ -22,8 +22,9 @@ SCORES = {"error": "lower", "accuracy": "higher", "f1": "higher"}
 LARGEST = 1e30  # models compute in single precision, which ends at 3e38
 
 Tally = dict[str, NDArray[Any]]
-"""Sums over rows that scores are made of: rows, loss, and squares (regression) or, of every class, how many rows are
-right, predicted and actual. With a leading axis for models where there are several."""
+"""Sums over rows that scores are made of, each row as often as its weight says: rows, loss, and squares (regression)
+or, of every class, how many rows are right, predicted and actual. With a leading axis for models where there are
+several."""
 
 
 def score(predictor: Predictor, environment: Environment, task: Task, classes: int) -> dict[str, float]:
@@ -58,7 +59,7 @@ def score_together(
 
 def f1(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> float:
     """F1 of class 1 for two classes, the mean of the classes' F1 for more. 0 where a class is never right."""
-    return _f1(_count(y, predicted, classes))
+    return _f1(_count(y, predicted, classes, None))
 
 
 def _tally_any(predictor: Predictor, environment: Environment, task: Task, classes: int) -> Tally:
@@ -77,7 +78,7 @@ def _tally_any(predictor: Predictor, environment: Environment, task: Task, class
             raise TrainingFailed(f"predict returned {odd[0]}, which is not a class from 0 to {classes - 1}")
     losses = getattr(predictor, "losses", None)
     own = losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
-    return _tally(predicted, own, environment.y, task, classes)
+    return _tally(predicted, own, environment.y, environment.weights, task, classes)
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:
@@ -93,8 +94,8 @@ def _tally_together(
     from oodbench.engine.fitted import over_chunks
 
     def tally(outputs: NDArray[np.float32], rows: slice) -> Tally:
-        y = environment.y[rows]
-        return _tally(models[0].predict_from(outputs), models[0].losses_from(outputs, y), y, task, classes)
+        y, weights = environment.y[rows], None if environment.weights is None else environment.weights[rows]
+        return _tally(models[0].predict_from(outputs), models[0].losses_from(outputs, y), y, weights, task, classes)
 
     with np.errstate(over="ignore", invalid="ignore"):  # found by _scores
         chunks = over_chunks(models, environment.x, tally, threads)
@@ -102,30 +103,47 @@ def _tally_together(
 
 
 def _tally(
-    predicted: NDArray[Any], losses: NDArray[np.float64] | None, y: NDArray[Any], task: Task, classes: int
+    predicted: NDArray[Any],
+    losses: NDArray[np.float64] | None,
+    y: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    task: Task,
+    classes: int,
 ) -> Tally:
     """Of predictions and losses [..., row]; without losses, the error is the loss."""
     if task == "regression":
         with np.errstate(over="ignore"):  # found by _scores
-            squares = np.square(predicted - y).sum(-1)
+            squares = _sum(np.square(predicted - y), weights)
         sums, error = {"squares": squares}, squares
+        rows = len(y) if weights is None else weights.sum()
     else:
-        sums = _count(y, predicted, classes)
-        error = len(y) - sums["right"].sum(-1)
-    loss = np.asarray(error if losses is None else losses.sum(-1), np.float64)
-    return sums | {"loss": loss, "rows": np.full(loss.shape, len(y))}
+        sums = _count(y, predicted, classes, weights)
+        rows = len(y) if weights is None else sums["actual"].sum(-1)  # added up alike: all right is exactly 1
+        error = rows - sums["right"].sum(-1)
+    loss = np.asarray(error if losses is None else _sum(losses, weights), np.float64)
+    return sums | {"loss": loss, "rows": np.broadcast_to(rows, loss.shape)}
 
 
-def _count(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> Tally:
-    """How many rows are right, predicted and actual, of every class. [..., class]"""
+def _sum(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[Any]:
+    """Over rows: [..., row] -> [...]."""
+    total: NDArray[Any] = np.asarray((values if weights is None else values * weights).sum(-1))
+    return total
+
+
+def _count(y: NDArray[Any], predicted: NDArray[Any], classes: int, weights: NDArray[np.float64] | None) -> Tally:
+    """How many rows, or how much weight, are right, predicted and actual, of every class. [..., class]"""
     said = [predicted == label for label in range(classes)]
     true = [y == label for label in range(classes)]
-    right = np.stack([np.count_nonzero(guess & truth, axis=-1) for guess, truth in zip(said, true, strict=True)], -1)
+    right = np.stack([_size(guess & truth, weights) for guess, truth in zip(said, true, strict=True)], -1)
     return {
         "right": right,
-        "predicted": np.stack([np.count_nonzero(guess, axis=-1) for guess in said], -1),
-        "actual": np.broadcast_to([np.count_nonzero(truth) for truth in true], right.shape),
+        "predicted": np.stack([_size(guess, weights) for guess in said], -1),
+        "actual": np.broadcast_to([_size(truth, weights) for truth in true], right.shape),
     }
+
+
+def _size(chosen: NDArray[np.bool_], weights: NDArray[np.float64] | None) -> NDArray[Any]:
+    return np.asarray(np.count_nonzero(chosen, axis=-1) if weights is None else _sum(chosen, weights))
 
 
 def _pick(tally: Tally, model: int) -> Tally:
@@ -140,7 +158,7 @@ def _scores_or_fault(ask: Callable[[], Tally], environment: Environment) -> dict
 
 
 def _scores(tally: Tally, environment: Environment) -> dict[str, float]:
-    rows = int(tally["rows"])
+    rows = tally["rows"]
     if "squares" in tally:
         scores = {"error": float(tally["squares"] / rows)}
     else:
@@ -163,5 +181,6 @@ def _cause(environment: Environment) -> str:
 
 
 def _f1(counts: Mapping[str, NDArray[Any]]) -> float:
-    scores = 2 * counts["right"] / np.maximum(counts["predicted"] + counts["actual"], 1)
+    concerned = counts["predicted"] + counts["actual"]
+    scores = 2 * counts["right"] / np.where(concerned > 0, concerned, 1)
     return float(scores[1] if len(scores) == 2 else scores.mean())

@@ -17,7 +17,7 @@ from oodbench.engine.gates import Gates
 from oodbench.engine.models import Layered
 from oodbench.engine.networks import Network, Networks, Shape
 from oodbench.engine.optimizers import OPTIMIZERS, Optimizer
-from oodbench.engine.rows import Hparams, Program, Rows
+from oodbench.engine.rows import Hparams, ManyRows, Program, Rows
 from oodbench.engine.state import State
 from oodbench.engine.tensor import Tensor
 from oodbench.engine.trial import Setup, Trial
@@ -101,7 +101,7 @@ class Training:
         setup = replace(trainer.setup, model=with_embeddings(trainer.setup.model, first.categories))
         device = torch.device(setup.device)
         chance = Chance([trial.entropy for trial in trials], device)
-        self.data = StackedRows(train, trials, setup, chance)
+        self.data = StackedRows(train, trials, setup)
         outputs = setup.recipe.outputs(self.data.classification, first.classes)
         units = setup.model.units(outputs)[-2] if setup.model.learns_representation else outputs
         shape = Shape(self.data.features, units, outputs, self.data.environments, self.data.rows)
@@ -157,10 +157,21 @@ class Training:
             for parameters in finished.cpu().numpy()
         ]
 
-    def _explore(self, step: int) -> Tensor:
-        everyone = replace(self.data.whole, explored=self.explored)
-        found = self.method.explore(self.program.forward(self.parameters.detach(), everyone, step), self.hp)
-        trials, rows = self.data.counted.y.shape
+    def _explore(self, step: int) -> Tensor | None:
+        """What the method finds; None where it gives a rule."""
+        parameters = self.parameters.detach()
+
+        def all_rows() -> Rows:
+            return self.program.forward(parameters, replace(self.data.whole, explored=self.explored), step)
+
+        if self.data.explored_rows == self.data.rows:
+            found = self.method.explore(all_rows(), self.hp)
+        else:
+            part = self.program.forward(parameters, self.data.part(self.explored), step)
+            found = self.method.explore(ManyRows(all_rows, part), self.hp)
+        if self.program.rule is not None:
+            return None
+        trials, rows = len(self.data.orders), self.data.rows
         shape = tuple(getattr(found, "shape", ()))
         if len(shape) not in (2, 3) or shape[0] != trials or shape[-1] != rows:
             raise TrainingFailed(

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 8_000_000  # activations of a pack; more, and they leave the cache (benchmarks/test_pack.py)
 DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
+ROWS_BYTES = 1 << 30  # training rows of a pack that trains in batches
+NUMBER_BYTES = 12  # of a number of the training rows: double as methods get it, and single as they train on it
 MOST_TRIALS = 64
 MOST_TRIALS_ON_GPU = 1024
+
+Order = tuple[int, int]
+"""What the order of a trial's rows depends on: its seed, and the repeat of the search."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,17 @@ class Trial:
     hparams: Mapping[str, Value]
     seed: int
     entropy: int
+    repeat: int = 0  # of the search
+
+    @classmethod
+    def of(cls, method: str, configuration: int, hparams: Mapping[str, Value], seed: int, repeat: int) -> Trial:
+        """A trial of the method of that name, in a search or a repeat of it."""
+        return cls(configuration, hparams, seed, training_entropy(method, configuration, seed, repeat), repeat)
+
+    @property
+    def order(self) -> Order:
+        """Trials for which it is equal see their rows in the same order."""
+        return self.seed, self.repeat
 
 
 @dataclass(frozen=True)
@@ -61,3 +77,15 @@ def trials_that_fit(setup: Setup, rows: int, outputs: int) -> int:
     on_gpu = setup.device.startswith("cuda")
     room = (DEVICE_BYTES if on_gpu else CACHE_BYTES) // per_trial
     return max(1, min(room, MOST_TRIALS_ON_GPU if on_gpu else MOST_TRIALS))
+
+
+def seeds_that_fit(setup: Setup, rows: int, features: int) -> int:
+    """On how many seeds a pack may train at most: it holds the rows of each. Few rows are no reason to divide it."""
+    if setup.recipe.batch_rows(rows) == rows:
+        return MOST_TRIALS_ON_GPU
+    return max(1, ROWS_BYTES // rows_bytes(rows, features))
+
+
+def rows_bytes(rows: int, features: int) -> int:
+    """The memory that the training rows of a seed take in a worker."""
+    return NUMBER_BYTES * rows * features

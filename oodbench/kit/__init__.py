@@ -27,9 +27,11 @@ from oodbench.kit.environments import (
     annealed,
     bottleneck,
     check_environments,
+    convex_irm,
     covariances,
     equal_shares,
     gaussian_kernel,
+    logit_variance,
     mean_kernels,
     mean_over_pairs,
     mean_risk,
@@ -45,11 +47,13 @@ from oodbench.kit.gradients import (
     masked_mean,
     reverse_gradient,
     sign_agreement,
+    unit_first_layer,
 )
 from oodbench.kit.inference import factor_slopes, infer_environments, split_slopes
 from oodbench.kit.invariance import check_subsets, invariant_columns, least_squares
 from oodbench.kit.linear import fit_logistic, fit_ridge
 from oodbench.kit.marginal import net_flow, smoothing_flows
+from oodbench.kit.matrix_irm import fit_matrix_irm
 from oodbench.kit.mechanism import explore_mechanisms, worst_mechanism
 from oodbench.kit.pairs import draw_partners, mixed_losses
 from oodbench.kit.parts import (
@@ -61,7 +65,14 @@ from oodbench.kit.parts import (
 from oodbench.kit.pytabkit import TabularNetwork
 from oodbench.kit.reweighting import decorrelating_weights, independence_weights
 from oodbench.kit.stages import fit_by_seed, fit_references
-from oodbench.kit.subpopulation import chi_square_share, without_largest, worst_chi_square, worst_kl, worst_share
+from oodbench.kit.subpopulation import (
+    base_without_largest,
+    chi_square_share,
+    without_largest,
+    worst_chi_square,
+    worst_kl,
+    worst_share,
+)
 from oodbench.kit.tabicl import InContextRows, find_weights
 from oodbench.kit.tangent import TangentBasis, TangentModel, tangent_features
 
@@ -80,6 +91,7 @@ __all__ = [
     "annealed",
     "balanced_draw",
     "balanced_weights",
+    "base_without_largest",
     "bottleneck",
     "check_clusters",
     "check_environments",
@@ -92,6 +104,7 @@ __all__ = [
     "cluster_mechanisms",
     "cluster_moments",
     "constant_model",
+    "convex_irm",
     "covariances",
     "decorrelating_weights",
     "draw_partners",
@@ -103,6 +116,7 @@ __all__ = [
     "fit_boosting",
     "fit_by_seed",
     "fit_logistic",
+    "fit_matrix_irm",
     "fit_references",
     "fit_ridge",
     "fit_without_held_out",
@@ -119,6 +133,7 @@ __all__ = [
     "leading_projection",
     "least_squares",
     "linear_model",
+    "logit_variance",
     "masked_mean",
     "mean_kernels",
     "mean_over_pairs",
@@ -147,6 +162,7 @@ __all__ = [
     "sub_populations",
     "tangent_features",
     "training_entropy",
+    "unit_first_layer",
     "variances",
     "without_largest",
     "worst_chi_square",

@@ -35,11 +35,14 @@ def row_groups(train: TrainingRows, by: Value = "both") -> NDArray[np.int64]:
     return groups
 
 
-def balanced_weights(groups: NDArray[Any]) -> NDArray[np.float64]:
-    """Weights [row] under which each group counts the same, 1 on average."""
+def balanced_weights(groups: NDArray[Any], weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Factors [row] under which each group counts the same, 1 on average: for rows alike, or on their weights [row]."""
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    weights: NDArray[np.float64] = len(groups) / (len(sizes) * sizes[number])
-    return weights
+    if weights is not None:
+        totals = np.bincount(number, weights)
+        return np.asarray(weights.sum() / (len(totals) * totals[number]))
+    factors: NDArray[np.float64] = len(groups) / (len(sizes) * sizes[number])
+    return factors
 
 
 def balanced_draw(groups: NDArray[np.int64], entropy: int) -> NDArray[np.float64]:

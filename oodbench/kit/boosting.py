@@ -69,7 +69,7 @@ def fit_boosting(
         return EstimatorModel.wrap(estimator, library, train)
 
     how = hparams["weights"]
-    model = fit(balanced_weights(row_groups(train, how)) if how in GROUPINGS else None)
+    model = fit(balanced_weights(row_groups(train, how), train.weights) if how in GROUPINGS else None)
     if how == "jtt":
         model = fit(np.where(model.predict(train.x) != train.y, float(hparams["upweight"]), 1.0))
     return model

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 RIDGE = 1e-9  # relative to the mean square of the features
 MOST_ROUNDS = 30
+MOST_ROWS = 16_384  # that the mechanisms are fitted to; more choose among what these found
 SETTLED = 0.1  # of a cluster's average size: fewer rows that move end the search, as in the authors' code
 
 
@@ -46,22 +47,41 @@ def random_labels(trials: Sequence[Trial], rows: int, clusters: int) -> Tensor:
     return stack(drawn)
 
 
-def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor) -> Tensor:
+def cluster_mechanisms(
+    features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor, weights: Tensor | None = None
+) -> Tensor:
     """Cluster numbers [trial, row], alternating between the clusters' mechanisms and the rows' choice among them.
 
     features [seed, unit, row], targets [trial, output, row]; usable [trial, unit, unit] turns features into what
-    the mechanisms may use of them; labels [trial, row] are where it starts.
+    the mechanisms may use of them; labels [trial, row] are where it starts. Rows may have weights [trial, row]. Of more
+    than `MOST_ROWS` rows, the mechanisms are those of a part, always the same; then every row chooses.
     """
-    from torch import cat
+    from torch import Generator, cat, randperm
 
     features = cat([features, features.new_ones(len(features), 1, features.shape[2])], 1)
     usable = _keep_constant(usable)
+    rows = labels.shape[-1]
+    if rows <= MOST_ROWS:
+        return _settle(features, targets, clusters, usable, labels, weights)
+    part = randperm(rows, generator=Generator().manual_seed(rows))[:MOST_ROWS].sort().values.to(labels.device)
+    few, their_targets = features[:, :, part], targets[:, :, part]
+    their_weights = None if weights is None else weights[:, part] / weights[:, part].sum(-1, keepdim=True)
+    settled = _settle(few, their_targets, clusters, usable, labels[:, part], their_weights)
+    found = _mechanisms(few, their_targets, sub_populations(settled, clusters, their_weights), usable)
+    return _choose(found, features, targets)
+
+
+def _settle(
+    features: Tensor, targets: Tensor, clusters: int, usable: Tensor, labels: Tensor, weights: Tensor | None
+) -> Tensor:
+    """The clusters from which few rows move."""
     settled = SETTLED * labels.shape[-1] / clusters
     moving = labels.new_ones(len(labels)) > 0
     for _ in range(MOST_ROUNDS):
-        residuals = _residuals(features, targets, sub_populations(labels, clusters), usable)
-        chosen = residuals.square().sum(2).argmin(1)
-        moved = (chosen != labels).sum(-1)
+        mechanisms = _mechanisms(features, targets, sub_populations(labels, clusters, weights), usable)
+        chosen = _choose(mechanisms, features, targets)
+        moves = chosen != labels
+        moved = moves.sum(-1) if weights is None else (weights * moves).sum(-1) * labels.shape[-1]
         labels = chosen.where(moving.unsqueeze(-1), labels)  # a trial that settled stays as it would have alone
         moving = moving & (moved > settled)
         if not moving.any():
@@ -69,11 +89,18 @@ def cluster_mechanisms(features: Tensor, targets: Tensor, clusters: int, usable:
     return labels
 
 
-def sub_populations(labels: Tensor, clusters: int) -> Tensor:
-    """The clusters as weights [trial, cluster, row], each summing to one; one without rows stands for all rows."""
+def sub_populations(labels: Tensor, clusters: int, weights: Tensor | None = None) -> Tensor:
+    """The clusters as weights [trial, cluster, row], each summing to one; one without rows stands for all rows.
+
+    Rows may have weights [trial, row] themselves, summing to one.
+    """
     from torch.nn.functional import one_hot
 
     members = one_hot(labels, clusters).transpose(1, 2).float()
+    if weights is not None:
+        members = members * weights.unsqueeze(1)
+        sizes = members.sum(-1, keepdim=True)
+        return (members / sizes.clamp(min=1e-30)).where(sizes > 0, weights.unsqueeze(1))
     sizes = members.sum(-1, keepdim=True)
     return (members / sizes.clamp(min=1)).where(sizes > 0, 1 / labels.shape[-1])
 
@@ -122,13 +149,17 @@ def solve(grams: Tensor, crosses: Tensor) -> Tensor:
     return crosses.mT.cholesky_solve(factor).mT.float()
 
 
-def _residuals(features: Tensor, targets: Tensor, weights: Tensor, usable: Tensor) -> Tensor:
-    """Residuals [trial, k, output, row] of the mechanisms fitted to each of the sub-populations [trial, k, row]."""
+def _mechanisms(features: Tensor, targets: Tensor, weights: Tensor, usable: Tensor) -> Tensor:
+    """Coefficients [trial, k, output, unit] of the mechanisms fitted to the sub-populations [trial, k, row]."""
     grams, crosses = moments(features, targets, weights)
-    coefficients = solve(*restrict_moments(grams, crosses, usable)) @ usable.unsqueeze(1)  # [trial, k, output, unit]
+    return solve(*restrict_moments(grams, crosses, usable)) @ usable.unsqueeze(1)
+
+
+def _choose(coefficients: Tensor, features: Tensor, targets: Tensor) -> Tensor:
+    """The mechanism that predicts each row best: [trial, row]."""
     by_seed = coefficients.reshape(len(features), -1, features.shape[1])  # [seed, trial x k x output, unit]
-    fitted = by_seed.bmm(features).view(*coefficients.shape[:3], -1)
-    return fitted - targets.unsqueeze(1)
+    residuals = by_seed.bmm(features).view(*coefficients.shape[:3], -1) - targets.unsqueeze(1)
+    return residuals.square().sum(2).argmin(1)
 
 
 def _keep_constant(usable: Tensor) -> Tensor:

@@ -64,6 +64,27 @@ def scale_penalty(rows: Rows) -> Tensor:
     return (equal_shares(rows) * squared_means(slopes, rows).squeeze(1)).sum(-1)
 
 
+def convex_irm(rows: Rows, odds: Tensor) -> Tensor:
+    """IRMv1 [trial] as Aubin et al. (2021) have it: (1 - share) risk + share penalty, share = odds / (1 + odds).
+
+    Their penalty is summed over environments and is also that of a shift: the squared slopes of the risk as the outputs
+    are scaled, and as a constant is added to them.
+    """
+    from torch import cat
+
+    slopes = rows.recipe.row_slopes(rows.outputs, rows.y).unsqueeze(1)  # [trial, 1, row]
+    shifts = rows.output_slopes
+    both = cat([slopes, shifts if shifts.shape[1] == 1 else shifts[:, 1:]], 1)
+    share = odds / (1 + odds)
+    return (1 - share) * mean_risk(rows) + share * squared_means(both, rows).sum((1, 2))
+
+
+def logit_variance(rows: Rows, weights: Tensor) -> Tensor:
+    """The variance [trial] of the outputs, of classes relative to the first, mean over sub-populations."""
+    logits = rows.outputs if rows.outputs.shape[1] == 1 else rows.outputs[:, 1:] - rows.outputs[:, :1]
+    return variances(logits, weights).mean((1, 2))
+
+
 def variances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased variances [trial, k, unit] of values [trial, unit, row] under weights [trial, k, row]."""
     from torch import stack

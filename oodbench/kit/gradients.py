@@ -26,6 +26,19 @@ def masked_mean(gradients: Tensor, mask: Tensor) -> Tensor:
     return gradients.mean(1) * mask / (mask.mean(-1, keepdim=True) + 1e-10)
 
 
+def unit_first_layer(gradients: Tensor, rows: Rows) -> Tensor:
+    """Gradients [trial, environment, parameter] where those of each environment by the first layer's weights have
+    length one; biases and other layers as they are."""
+    from torch import cat
+
+    _, units, width = rows.first_layer.shape
+    features = rows.shared_x.shape[1]
+    first = gradients[..., : units * width].reshape(*gradients.shape[:2], units, width)
+    weights, biases = first[..., :features], first[..., features:]
+    length = weights.square().sum((-2, -1), keepdim=True).sqrt().clamp(min=1e-12)
+    return cat([cat([weights / length, biases], -1).flatten(-2), gradients[..., units * width :]], -1)
+
+
 def last_layer_variances(rows: Rows, weights: Tensor) -> Tensor:
     """The variance of the rows' gradients by each weight of the last layer: [trial, k, parameter], differentiable.
 
@@ -51,7 +64,7 @@ def first_layer_gap(rows: Rows, weights: Tensor) -> Tensor:
 
     The gradients are by the first layer's weights, its biases left out.
     """
-    gap = rows.first_layer_gradient(1 / weights.shape[-1] - weights)[:, :, : rows.shared_x.shape[1]]
+    gap = rows.first_layer_gradient(rows.weights - weights)[:, :, : rows.shared_x.shape[1]]
     return gap.square().mean((1, 2))
 
 

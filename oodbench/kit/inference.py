@@ -32,7 +32,7 @@ def infer_environments(reference: FittedModel, rows: TrainingRows, single: bool 
 
     layered = not isinstance(reference.model, TorchModel)
     if layered and not (reference.classification or single):
-        return split_slopes(factor_slopes(reference, rows))
+        return split_slopes(factor_slopes(reference, rows), rows.weights)
     outputs = torch.from_numpy(reference.forward(rows.x)).unsqueeze(0)
     y = torch.tensor(rows.y, dtype=torch.long if reference.classification else torch.float32).unsqueeze(0)
     slopes = reference.recipe.row_slopes(outputs, y)[0]
@@ -53,18 +53,20 @@ def factor_slopes(reference: FittedModel, rows: TrainingRows) -> NDArray[np.floa
     return slopes
 
 
-def split_slopes(slopes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The two parts of slopes [row, k] whose sums are largest in square: a plane through 0 divides the best ones.
+def split_slopes(slopes: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> NDArray[np.int64]:
+    """The two parts of slopes [row, k] whose sums, under weights [row], are largest in square: a plane through 0
+    divides the best ones.
 
     Alternates between the plane and the sums of its sides, from several planes; what is best is kept.
     """
-    starts = np.column_stack([np.ones(slopes.shape[1]), np.linalg.eigh(slopes.T @ slopes)[1]])  # [k, start]
+    counted = slopes if weights is None else slopes * weights[:, None]
+    starts = np.column_stack([np.ones(slopes.shape[1]), np.linalg.eigh(counted.T @ slopes)[1]])  # [k, start]
     side = slopes @ starts > 0  # [row, start]: all starts are one product
     for _ in range(MOST_ROUNDS):
-        before, side = side, slopes @ (slopes.T @ (2.0 * side - 1)) > 0
+        before, side = side, slopes @ (counted.T @ (2.0 * side - 1)) > 0
         if np.array_equal(before, side):
             break
-    sums = slopes.T @ side
-    others = slopes.sum(0)[:, None] - sums
+    sums = counted.T @ side
+    others = counted.sum(0)[:, None] - sums
     best = int(np.argmax(np.square(sums).sum(0) + np.square(others).sum(0)))
     return np.asarray(side[:, best], np.int64)

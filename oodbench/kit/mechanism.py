@@ -5,7 +5,8 @@ All of it for the trials of a pack at once, and in double precision: representat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.engine.coding import class_signs
@@ -28,41 +29,125 @@ def worst_mechanism(
     loss: str,
     passes: int,
     scaled: bool = False,
+    base: Tensor | None = None,
 ) -> Tensor:
     """The sub-population of share alpha0 [trial] whose own mechanism differs most from that of all rows.
 
     Alternates, from the rows that all rows' mechanism predicts worst, with g = loss under the mechanism for all
     rows - loss under the sub-population's own. For cross-entropy g is log f_q(phi)[y] / f_tr(phi)[y]. `scaled`
-    divides each loss by its variance over its own rows. Weights [trial, row].
+    divides each loss by its variance over its own rows. Weights [trial, row]; `base` are those of all rows, if any.
     """
-    representation = with_constant(representation.double())
-    share = alpha0.double()
-
-    def fit(weights: Tensor) -> Tensor:
-        losses = mechanism_losses(representation, y, classes, weights, loss)
-        return losses / _variance(losses, weights) if scaled else losses
-
-    of_all = fit(representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1]))
-    return alternate(of_all, fit, worst_share(of_all, share), share, passes).float()
+    return _search(representation, y, classes, alpha0, loss, passes, scaled, base)[0].float()
 
 
 def explore_mechanisms(rows: Rows, alpha0: Tensor, passes: int, scaled: bool = False) -> Tensor:
     """`worst_mechanism` in what the last layer sees, for `LossMethod.explore`: [trial, row].
 
     `scaled` is for regression; it changes nothing for classes. Of a linear model, what was found first stays: its
-    representation is x itself.
+    representation is x itself. Where there are too many rows to fit all, the mechanisms are fitted to a part of them,
+    and other rows belong to the sub-population whose g is as large as in that part.
     """
-    if rows.is_explored and not rows.learns_representation:
-        return rows.explored
-    scaled = scaled and rows.is_regression
-    return worst_mechanism(rows.representation, rows.y, rows.classes, alpha0, rows.recipe.loss, passes, scaled)
+    part = rows.part()
+    if part.is_explored and not part.learns_representation:
+        return part.explored
+    scaled, loss = scaled and rows.is_regression, part.recipe.loss
+    base = part.given_weights
+    weights, mechanisms = _search(part.representation, part.y, part.classes, alpha0, loss, passes, scaled, base)
+    if part is not rows:
+        rows.explore_by(SimilarRows.of(part, mechanisms, alpha0))
+    return weights.float()
 
 
-def alternate(of_all: Tensor, fit: Callable[[Tensor], Tensor], weights: Tensor, share: Tensor, passes: int) -> Tensor:
+def _search(
+    representation: Tensor,
+    y: Tensor,
+    classes: int,
+    alpha0: Tensor,
+    loss: str,
+    passes: int,
+    scaled: bool,
+    base: Tensor | None,
+) -> tuple[Tensor, list[Mechanism]]:
+    """The weights of `worst_mechanism`, and the mechanisms that g compares: of all rows, and the last one's own."""
+    representation = with_constant(representation.double())
+    share = alpha0.double()
+    mechanisms: list[Mechanism] = []
+
+    def fit(weights: Tensor) -> Tensor:
+        coefficients, outputs = fit_mechanism(representation, y, classes, weights, loss)
+        losses = output_losses(outputs, y, classes, loss)
+        variance = _variance(losses, weights) if scaled else None
+        mechanisms[1:] = [Mechanism(coefficients, variance)]
+        return losses if variance is None else losses / variance
+
+    base = None if base is None else base.double()
+    of_all = fit(representation.new_full((len(y), y.shape[-1]), 1 / y.shape[-1]) if base is None else base)
+    return alternate(of_all, fit, worst_share(of_all, share, base), share, passes, base), mechanisms
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A linear mechanism."""
+
+    coefficients: Tensor  # [trial, output, unit + 1], the constant last
+    variance: Tensor | None  # [trial, 1], of its losses
+
+    def losses(self, representation: Tensor, y: Tensor, classes: int, loss: str) -> Tensor:
+        """Of any rows: [trial, row]. Single precision will do, where nothing is solved."""
+        coefficients = self.coefficients.float()
+        outputs = coefficients[:, :, -1:].baddbmm(coefficients[:, :, :-1], representation)
+        losses = output_losses(outputs, y, classes, loss)
+        return losses if self.variance is None else losses / self.variance.float()
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarRows:
+    """The rows on which two mechanisms differ as much as on the sub-population that was found in a part of the rows."""
+
+    parameters: Tensor  # [trial, parameter], of the model when it was explored
+    mechanisms: Sequence[Mechanism]
+    least: Tensor  # [trial, 1], the gap from which on rows belong to it
+    tied: Tensor  # [trial, 1], the weight of rows at that gap
+
+    @classmethod
+    def of(cls, part: Rows, mechanisms: Sequence[Mechanism], alpha0: Tensor) -> SimilarRows:
+        share = alpha0.unsqueeze(-1)  # [trial, 1]
+        gaps = cls._gaps(part.representation, part, mechanisms)
+        ordered, places = gaps.sort(dim=-1, descending=True)
+        reached = part.weights.gather(-1, places).double().cumsum(-1) < share.double() - 1e-9
+        least = ordered.gather(-1, reached.sum(-1, keepdim=True).clamp(max=gaps.shape[-1] - 1))
+        above, at = ((weights * part.weights).sum(-1, keepdim=True) for weights in _compare(gaps, least))
+        return cls(part.parameters.clone(), mechanisms, least, ((share - above) / at).clamp(0, 1))
+
+    def __call__(self, rows: Rows) -> Tensor:
+        above, at = _compare(self._gaps(rows.represented_at(self.parameters), rows, self.mechanisms), self.least)
+        weights = above + at * self.tied
+        return weights if rows.given_weights is None else weights * rows.given_weights
+
+    @staticmethod
+    def _gaps(representation: Tensor, rows: Rows, mechanisms: Sequence[Mechanism]) -> Tensor:
+        of_all, *own = (each.losses(representation, rows.y, rows.classes, rows.recipe.loss) for each in mechanisms)
+        return of_all - own[0] if own else of_all
+
+
+def _compare(gaps: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:
+    """Which gaps are larger, and which are equal but for rounding."""
+    rounding = 1e-5 * (1 + least.abs())
+    return (gaps > least + rounding).float(), ((gaps - least).abs() <= rounding).float()
+
+
+def alternate(
+    of_all: Tensor,
+    fit: Callable[[Tensor], Tensor],
+    weights: Tensor,
+    share: Tensor,
+    passes: int,
+    base: Tensor | None = None,
+) -> Tensor:
     """From one sub-population [trial, row] to the next: `fit` a mechanism to it, then take the share of the rows on
     which that one's losses are furthest below those of all rows' mechanism; until nothing changes any more."""
     for _ in range(passes):
-        before, weights = weights, worst_share(of_all - fit(weights), share)
+        before, weights = weights, worst_share(of_all - fit(weights), share, base)
         if weights.equal(before):
             break
     return weights
@@ -73,24 +158,37 @@ def _variance(losses: Tensor, weights: Tensor) -> Tensor:
     return ((losses - mean).square() * weights).sum(-1, keepdim=True).clamp(min=1e-12)
 
 
-def mechanism_losses(representation: Tensor, y: Tensor, classes: int, weights: Tensor, loss: str) -> Tensor:
-    """Losses [trial, row] on all rows of the linear mechanism that fits the weighted rows best.
+def fit_mechanism(representation: Tensor, y: Tensor, classes: int, weights: Tensor, loss: str) -> tuple[Tensor, Tensor]:
+    """The linear mechanism that fits the weighted rows best: coefficients [trial, output, unit], and its outputs
+    [trial, output, row] on all rows.
 
     representation [trial, unit, row], y [trial, row], weights [trial, row]; loss squared or cross_entropy.
     """
+    if not y.is_floating_point() and loss != "squared":
+        is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)
+        return _fit_logits(representation, is_class, weights)  # is_class [trial, class, row]
+    targets = y.unsqueeze(1) if y.is_floating_point() else class_signs(y, classes, weights.dtype)
+    coefficients = _coefficients(_gram(representation, weights), representation, _weighted(targets, weights))
+    return coefficients, coefficients.bmm(representation)
+
+
+def output_losses(outputs: Tensor, y: Tensor, classes: int, loss: str) -> Tensor:
+    """Losses [trial, row] of a mechanism's outputs [trial, output, row]."""
     if y.is_floating_point():
-        return (least_squares(representation, y.unsqueeze(1), weights).squeeze(1) - y).square()
+        return (outputs.squeeze(1) - y).square()
     if loss == "squared":
-        signs = class_signs(y, classes, weights.dtype)
-        return (least_squares(representation, signs, weights) - signs).square().mean(1)
-    is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)  # [trial, class, row]
-    return _cross_entropy(representation, is_class, weights)
+        return (outputs - class_signs(y, classes, outputs.dtype)).square().mean(1)
+    return outputs.logsumexp(1) - outputs.gather(1, y.unsqueeze(1)).squeeze(1)
 
 
 def least_squares(representation: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Fitted values [trial, output, row] on all rows for targets [trial, output, row]."""
-    weighted = targets.to(weights.dtype) * weights.unsqueeze(1)
-    return _solve(_gram(representation, weights), representation, weighted)
+    coefficients = _coefficients(_gram(representation, weights), representation, _weighted(targets, weights))
+    return coefficients.bmm(representation)
+
+
+def _weighted(targets: Tensor, weights: Tensor) -> Tensor:
+    return targets.to(weights.dtype) * weights.unsqueeze(1)
 
 
 def with_constant(representation: Tensor) -> Tensor:
@@ -107,24 +205,24 @@ def _gram(representation: Tensor, weights: Tensor) -> Tensor:
     return gram
 
 
-def _solve(gram: Tensor, representation: Tensor, weighted_targets: Tensor) -> Tensor:
-    """Fitted values [trial, output, row] of the weighted least squares with these normal equations."""
+def _coefficients(gram: Tensor, representation: Tensor, weighted_targets: Tensor) -> Tensor:
+    """Coefficients [trial, output, unit] of the weighted least squares with these normal equations."""
     from torch.linalg import cholesky_ex
 
     moments = weighted_targets.bmm(representation.transpose(1, 2))  # [trial, output, unit]
     factor = cholesky_ex(gram).L  # a trial that diverged gives no numbers; it must not stop its mates
-    coefficients = moments.transpose(1, 2).cholesky_solve(factor).transpose(1, 2)
-    return coefficients.bmm(representation)
+    return moments.transpose(1, 2).cholesky_solve(factor).transpose(1, 2)
 
 
-def _cross_entropy(representation: Tensor, is_class: Tensor, weights: Tensor) -> Tensor:
+def _fit_logits(representation: Tensor, is_class: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Multinomial logistic regression with Böhning's bound on the curvature (1992): every step is a least squares.
 
     So many steps are near enough to find a sub-population, and cheap for wide representations.
     """
     gram = _gram(representation, weights)
-    logits = is_class * 0
+    logits, coefficients = is_class * 0, representation.new_zeros(())
     for _ in range(ITERATIONS):
         residuals = (is_class - logits.softmax(1)) * weights.unsqueeze(1)
-        logits = logits + 2 * _solve(gram, representation, residuals)
-    return logits.logsumexp(1) - (logits * is_class).sum(1)
+        step = _coefficients(gram, representation, residuals)
+        coefficients, logits = coefficients + 2 * step, logits + 2 * step.bmm(representation)
+    return coefficients, logits

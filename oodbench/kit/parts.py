@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def fit_without_held_out(
 ) -> Iterator[tuple[Trial, NDArray[np.bool_], FittedModel]]:
     """For every trial, the rows that it holds out for a later stage, and its model of the others."""
     held = [hold_out(train[trial.seed], share, trial.entropy) for trial in trials]
-    rest = [replace(train[trial.seed], weights=(~mask).astype(float)) for trial, mask in zip(trials, held, strict=True)]
+    rest = [train[trial.seed].weighted((~mask).astype(float)) for trial, mask in zip(trials, held, strict=True)]
     yield from zip(trials, held, trainer.fit(method, rest, trials), strict=True)
 
 

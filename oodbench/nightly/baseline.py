@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from oodbench.board.cells import ENDING, MethodScores, read_cells, scores_of
 from oodbench.errors import UserError
-from oodbench.nightly.machine import Machine
 from oodbench.plugin.reading import read_bounded
+from oodbench.study.machine import Machine
 
 if TYPE_CHECKING:
     from oodbench.api.suites import SuiteResult

@@ -9,8 +9,8 @@ from oodbench.driver.progress import Progress
 from oodbench.errors import Interrupted
 from oodbench.nightly.baseline import Night, night_of
 from oodbench.nightly.findings import SLOWER
-from oodbench.nightly.machine import this_machine
 from oodbench.nightly.speed import measure
+from oodbench.study.machine import this_machine
 
 if TYPE_CHECKING:
     from oodbench.api.suites import SuiteResult

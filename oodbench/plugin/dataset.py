@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodbench.encoder.encoder import Encoder
 from oodbench.engine.data import Environment, Task
@@ -136,6 +137,14 @@ class Dataset(ABC):
         """The places of the columns whose relation to y is the same in every environment, where the author knows."""
         return None
 
+    def coefficients(self, seed: int) -> NDArray[np.float64] | None:
+        """The true coefficients of the columns in a regression, where the author knows them: causal ones are not 0.
+
+        Methods never see them. Boards show how far those of linear models are from them, as `causal_error` and
+        `noncausal_error`.
+        """
+        return None
+
     @abstractmethod
     def train(self, seed: int) -> Sequence[Environment]:
         """The known groups of the training rows, or one environment."""
@@ -186,6 +195,8 @@ def fault_in(
         return f"{part} environments have different numbers of features: {sorted(widths)}"
     if dataset.columns is not None and len(dataset.columns) not in widths:
         return f"there are {len(dataset.columns)} column names for {widths.pop()} features"
+    if len({environment.weights is None for environment in environments}) > 1:
+        return f"some {part} environments have weights of rows and others have none"
     if not _are_apart(dataset.categories, max(widths)):
         return f"categories must be ranges of the {max(widths)} columns, in their order and apart"
     return _fault_in_classes(part, environments, dataset, features) if dataset.task == "classification" else None
@@ -250,4 +261,6 @@ def fingerprint(environments: Iterable[Environment]) -> str:
         digest.update(f"{environment.name}|{environment.x.shape}|{environment.y.dtype.str}|".encode())
         digest.update(environment.x.astype("<f8", copy=False).tobytes())
         digest.update(environment.y.tobytes())
+        if environment.weights is not None:
+            digest.update(environment.weights.astype("<f8", copy=False).tobytes())
     return digest.hexdigest()[:16]

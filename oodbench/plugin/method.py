@@ -64,6 +64,9 @@ class Method:
     """How many trainings one task of a worker does: many, where one takes less than the way to a worker."""
     on_gpu: ClassVar[bool] = False
     """Whether it computes on the study's device; if not, it gets no GPU."""
+    takes_weights: ClassVar[bool] = False
+    """Whether it counts rows by `train.weights`, where a dataset gives them. If not, it is refused on such datasets. A
+    loss method takes them through `rows.risk()`; one with a `fit_pack` of its own, or a `fit`, must say so."""
     ranked: ClassVar[bool] = True
     """Whether boards rank it; if not, it is a reference: shown, and compared with nothing."""
 
@@ -117,8 +120,14 @@ class LossMethod(Method):
     gate_noise: ClassVar[float] = 0.0
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
     on_gpu = True
+    takes_weights = True
     optimizer: ClassVar[str] = ""
     """adam, sgd, or plain (the direction itself is the step); empty: that of the recipe."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit_pack" in cls.__dict__ and "takes_weights" not in cls.__dict__:
+            cls.takes_weights = False  # it may give its rows other weights: the author must say
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         """What a gradient step makes smaller: one number per trial, [trial]."""

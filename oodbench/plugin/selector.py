@@ -36,6 +36,7 @@ class Target:
     validation: Environment  # of all environments together
     task: Task
     classes: int
+    weights: NDArray[np.float64] | None = None  # [row], where rows have some
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
@@ -22,7 +22,7 @@ from oodbench.engine.data import Environment, Task, TrainingRows
 from oodbench.engine.models import Linear, Mlp
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.recipe import Recipe
-from oodbench.engine.rows import Hparams, Rows
+from oodbench.engine.rows import Hparams, Rows, per_trial
 from oodbench.engine.scoring import score
 from oodbench.engine.tensor import Tensor
 from oodbench.engine.trainer import Trainer
@@ -156,6 +156,20 @@ class _MethodChecks:
                 "reduce over rows and units only, never over trials, and draw chance with rows.uniform and its like"
             )
 
+    def counts_weights(self) -> None:
+        """A method that says so, and does not, would be compared with others on other terms."""
+        train, validation = self._problem()
+        weighted = {
+            seed: rows.weighted(np.where(rows.y > np.median(rows.y), 20.0, 1.0)) for seed, rows in train.items()
+        }
+        trial = _trials(self.cls)[:1]
+        (plain,), (other,) = (_fit(self.cls(), rows, trial) for rows in (train, weighted))
+        before, after = (getattr(model, "outputs", model.predict)(validation.x) for model in (plain, other))
+        assert not np.array_equal(before, after), (
+            "weights of rows change nothing: use rows.risk(), not rows.losses.mean(-1), or in fit train.weights; "
+            "or set takes_weights = False"
+        )
+
     def runs_on_gpu(self) -> None:
         from oodbench.plugin.pretend import Mixed, PretendGpu  # imports torch
 
@@ -208,6 +222,7 @@ def method_checks(cls: type[Method]) -> list[Check]:
         ("gives the same result on a used instance", of_method.begins_anew),
         ("gives the same result alone or in a pack", lambda: of_method.alone_or_packed(SETUP)),
         ("can be sent between machines, with its predictors", of_method.travels),
+        *([("counts rows by their weights", of_method.counts_weights)] if cls.takes_weights else []),
     ]
 
 
@@ -220,6 +235,7 @@ def watched(cls: type[Method]) -> type[Method]:
 
     class Watched(cls):  # type: ignore[misc, valid-type]
         def direction(self, rows: Rows, hp: Hparams) -> Tensor:
+            rows = _not_shared(rows)
             with _unchanged(rows, door):
                 direction: Tensor = super().direction(rows, hp)
             return direction
@@ -230,6 +246,14 @@ def watched(cls: type[Method]) -> type[Method]:
             return explored
 
     return Watched
+
+
+def _not_shared(rows: Rows) -> Rows:
+    """With memory for every trial: torch refuses to write into what trials share, in words that lead nowhere."""
+    batch = rows._batch
+    tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    own = {name: per_trial(tensor, len(rows.y)).contiguous() for name, tensor in tensors.items() if tensor is not None}
+    return replace(rows, y=rows.y.contiguous(), _batch=replace(batch, **own))
 
 
 @contextlib.contextmanager

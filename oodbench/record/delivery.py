@@ -43,7 +43,8 @@ def deliver(record: Record, parcel: Parcel, go_on: Callable[[], None] = lambda: 
         record.fill_run(parent, entry, parcel.concluded)
         record.add_series(parent, entries.series, parcel.concluded)
         record.add_inputs(parent, entries.inputs)
-        _write_children(record, parcel, experiment, parent, entries.children, go_on)
+        with record.many_writes():
+            _write_children(record, parcel, experiment, parent, entries.children, go_on)
         go_on()
         record.add_artifacts(parent, parcel.artifacts)
         record.end_run(parent, entries.parent.status, parcel.concluded)

@@ -22,6 +22,7 @@ from urllib.request import urlopen
 from oodbench.errors import Notice, TrackingFailed, Unreachable
 from oodbench.record.database import ensure_database
 from oodbench.record.entry import DataInput, Entry
+from oodbench.record.quick_writes import QuickWrites
 from oodbench.record.schema import DATA_CONTEXT, SOURCE_NAME, SOURCE_TYPE
 from oodbench.study.directory import make_folder
 from oodbench.texts import SECRET, printable, redact, without_user
@@ -57,6 +58,7 @@ class Store:
         self.embedded = tracking_uri is None
         self.uri = tracking_uri or f"sqlite:///{self.directory / DATABASE}"
         self._client: MlflowClient | None = None
+        self._quick: QuickWrites | None = None
         if not self.embedded:
             self.check_reachable()
             _ = self.client  # a server that does not work is found out before anything starts
@@ -90,6 +92,7 @@ class Store:
                 with self.alone():
                     if self.embedded:
                         ensure_database(self.directory / DATABASE)
+                        self._quick = QuickWrites(self.directory / DATABASE)
                     client = MlflowClient(tracking_uri=self.uri)
                     client.search_experiments(max_results=1)
             except Exception as error:  # migrations of a damaged database raise whatever their parts raise
@@ -172,6 +175,10 @@ class Store:
             yield
         finally:
             lock.release()
+
+    def many_writes(self) -> contextlib.AbstractContextManager[None]:
+        """For many runs; call it when nobody else writes."""
+        return self._quick.begun() if self._quick else contextlib.nullcontext()
 
     def experiment_id(self, dataset_id: str) -> str | None:
         experiment = self.ask(self.client.get_experiment_by_name, dataset_id)

@@ -14,6 +14,8 @@ TITLES = {
     "max_error": "max error",
     "mean_accuracy": "test accuracy",
     "train_accuracy": "train accuracy",
+    "causal_error": "error of causal coefficients",
+    "noncausal_error": "error of other coefficients",
     "mean_f1": "mean F1",
     "worst_f1": "worst F1",
     "validation_stability": "validation DS",

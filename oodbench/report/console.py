@@ -14,6 +14,8 @@ from oodbench.driver.progress import Progress
 from oodbench.report.text import count_text, left_out_text
 from oodbench.study.study import Study
 
+NOTABLE_BYTES = 500_000_000  # of training rows in a worker
+
 
 class ConsoleProgress(Progress):
     """Draws on standard error, so that standard output holds results only."""
@@ -31,7 +33,7 @@ class ConsoleProgress(Progress):
         settings = ", ".join(dict.fromkeys(study.dataset_id for study in studies))
         self.console.print(f"methods   {escape(methods)}", highlight=False)
         self.console.print(f"datasets  {escape(settings)}", highlight=False)
-        for notice in dict.fromkeys(study.dataset.notice for study in studies if study.dataset.notice):
+        for notice in dict.fromkeys(study.notice for study in studies if study.notice):
             self.console.print(
                 f"[bold yellow]notice[/bold yellow]    {escape(notice)}", highlight=False, soft_wrap=True
             )
@@ -51,6 +53,9 @@ class ConsoleProgress(Progress):
         searches = 1 + max(study.budget.repeat for study in studies)
         if searches > 1:
             self.console.print(f"repeats   {searches} searches on the same data", highlight=False)
+        memory = max(study.worker_bytes for study in studies)
+        if memory >= NOTABLE_BYTES:
+            self.console.print(f"memory    at most {memory / 1e9:.1f} GB of training rows a worker", highlight=False)
         self.console.print(f"record    {escape(record)}", highlight=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:

@@ -47,7 +47,8 @@ def looks_of(labels: Sequence[str]) -> dict[str, Look]:
     for label in labels:
         method = label.partition(" ")[0].partition(":")[0]
         place = installed.index(method) if method in installed else len(installed)
-        while place in taken:
+        colors = {other % len(COLORS) for other in taken} if len(taken) < len(COLORS) else set()
+        while place in taken or place % len(COLORS) in colors:  # few rows have different colours
             place += 1
         taken.add(place)
         looks[label] = Look(COLORS[place % len(COLORS)], MARKERS[(place + place // len(COLORS)) % len(MARKERS)])

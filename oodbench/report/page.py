@@ -6,8 +6,6 @@ load nothing.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,8 +95,6 @@ def write_chapters(
 
 
 def render_page(title: str, chapters: Sequence[Chapter], about: Sequence[str] = (), command: str = "") -> str:
-    script = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     shown = _show(chapters)
     notices = dict.fromkeys(
         notice for chapter in shown for section in chapter.sections for notice in section.sheet.notices
@@ -113,8 +109,6 @@ def render_page(title: str, chapters: Sequence[Chapter], about: Sequence[str] = 
         notices=list(notices),
         glyphs=GLYPHS,
         several=sum(len(chapter.sections) for chapter in shown) > 1,
-        script=script,
-        script_digest=digest,
     )
 
 

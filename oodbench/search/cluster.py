@@ -84,11 +84,16 @@ def _start(**options: Any) -> None:
     try:
         with _signals_kept():
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        own = options["address"] == "local"
-        where, said = redact("this machine" if own else options["address"]), redact(" ".join(str(error).split()))
+    except Exception as error:  # Ray raises no narrower one where its processes take too long
+        said = redact(" ".join(str(error).split()))
+        if options["address"] == "local":
+            raise Unreachable(
+                f"Ray does not start on this machine: {said}\n"
+                "Give the same command again; if that does not help, see if memory, disk and cores are free."
+            ) from None
         raise Unreachable(
-            f"Ray at {where} does not answer: {said}\nStart it with `ray start --head`, or leave out --address."
+            f"Ray at {redact(options['address'])} does not answer: {said}\n"
+            "Start it with `ray start --head`, or leave out --address."
         ) from None
     importing.join()  # modules of ray.tune import each other: another thread would find them half-made
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray import cloudpickle, tune
 
-from oodbench.engine.trial import Trial, training_entropy
+from oodbench.engine.trial import Trial
 from oodbench.errors import one_line
 from oodbench.search.jobs import WHOLE
 from oodbench.search.own import heed_signals
@@ -88,7 +88,7 @@ def train_configuration(
     prepare(threads)
     study_id, name, method, setup, selector, seeds, repeat = cloudpickle.loads(study)
     index, hparams = config["configuration"], config["hparams"]
-    trials = tuple(Trial(index, hparams, seed, training_entropy(name, index, seed, repeat)) for seed in seeds)
+    trials = tuple(Trial.of(name, index, hparams, seed, repeat) for seed in seeds)
     seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
     spent = PackResult([], [])
     for rung in rungs:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.scoring import score_together
-from oodbench.engine.trial import Setup, Trial
+from oodbench.engine.trial import Setup, Trial, seeds_that_fit
 from oodbench.errors import TrainingFailed, one_line
 from oodbench.plugin.method import Method
 from oodbench.plugin.selector import LEFT_OUT
@@ -70,9 +70,12 @@ def run_configuration(method: Method, pack: Pack, data: Mapping[int, SearchData]
             len(train), setup.recipe.outputs(train.task == "classification", train.classes), setup
         )
 
+    def most_seeds(trial: Trial) -> int:
+        return seeds_that_fit(setup, *data[trial.seed].train.x.shape)
+
     places = {trial.seed: position for position, trial in enumerate(pack.trials)}
     parts = []
-    for part in divide(pack.study_id, pack.trials, alike, capacity):
+    for part in divide(pack.study_id, pack.trials, alike, capacity, most_seeds):
         result = run_pack(method, part, {seed: data[seed] for seed in part.seeds}, setup)
         parts.append(([places[trial.seed] for trial in part.trials], result))
     return PackResult.joined(parts)

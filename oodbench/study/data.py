@@ -30,6 +30,7 @@ class SharedData:
             self._check(fault_in_encoder(self.encoders[seed], dataset))
             self._check(fault_in("training", self.train[seed], dataset))
             self._check(fault_in("validation", self.validation[seed], dataset, self.train[seed][0].x.shape[1]))
+            self._check(self.fault_in_weights("validation", self.validation[seed]))
         for part, make in (("training", dataset.train), ("validation", dataset.validation)):
             first = self.train if part == "training" else self.validation
             if fingerprint(make(seeds[0])) != fingerprint(first[seeds[0]]):
@@ -43,6 +44,18 @@ class SharedData:
     def _check(fault: str | None) -> None:
         if fault:
             raise ValueError(fault)
+
+    def fault_in_weights(self, part: str, environments: Sequence[Environment]) -> str | None:
+        """Why rows of this part count otherwise than those of training, or None."""
+        if (environments[0].weights is not None) == self.weighted:
+            return None
+        has, lacks = ("training", part) if self.weighted else (part, "training")
+        return f"{has} rows have weights, and {lacks} rows have none"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return next(iter(self.train.values()))[0].weights is not None
 
     @cached_property
     def validation_fingerprint(self) -> str:

@@ -16,6 +16,7 @@ from oodbench.settings.space import Dimension, Value, parse_dimension
 
 PREFIX = "sklearn:"
 EXAMPLE = f"{PREFIX}sklearn.ensemble.ExtraTreesClassifier"
+WEIGHTS = "sample_weight"  # the parameter of fit
 OWN = {"n_jobs": 1, "verbose": 0}  # the workers of a search share the cores already
 
 
@@ -30,8 +31,9 @@ class EstimatorMethod(Method):
         names = _parameters(cls)
         fixed = {name: value for name, value in {**OWN, "random_state": seed}.items() if name in names}
         estimator = cls(**{**fixed, **hparams})
+        weights = {} if train.weights is None else {WEIGHTS: train.weights}
         with one_thread():
-            estimator.fit(train.x, class_numbers(train))
+            estimator.fit(train.x, class_numbers(train), **weights)
         return EstimatorModel.wrap(estimator, "sklearn", train)
 
 
@@ -49,7 +51,8 @@ def estimator_method(name: str, spaces: Mapping[str, Any]) -> type[EstimatorMeth
     own = {key: asked for key, asked in spaces.items() if key in parameters}
     space: dict[str, Dimension] = {key: parse_dimension(key, asked, parameters[key]) for key, asked in own.items()}
     members = {"path": path, "space": space, "asked_space": own, "tasks": _tasks(cls), "__doc__": inspect.getdoc(cls)}
-    return type(cls.__name__, (EstimatorMethod,), {**members, "__qualname__": name, "__module__": __name__})
+    weighted = {"takes_weights": WEIGHTS in inspect.signature(cls.fit).parameters}
+    return type(cls.__name__, (EstimatorMethod,), {**members, **weighted, "__qualname__": name, "__module__": __name__})
 
 
 def check_spaces(spaces: Mapping[str, Any], methods: list[type[Method]]) -> None:

@@ -56,7 +56,8 @@ class Meter:
             self.missing.setdefault(name, _reason(said))
             return math.nan
         try:
-            value = metric(_sealed(environment.y), said)
+            weights = None if environment.weights is None else _sealed(environment.weights)
+            value = metric(_sealed(environment.y), said, weights)
             if not isinstance(value, Real) or not math.isfinite(value):
                 raise ValueError(f"its value is {value!r:.60}")
         except (Exception, SystemExit) as error:  # of a plug-in, or no value for such rows

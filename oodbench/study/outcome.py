@@ -14,6 +14,7 @@ from oodbench.plugin.selector import part_of, sees_target, told_to
 from oodbench.settings.fields import as_dict
 from oodbench.study.assess import assess, join, score_pooled
 from oodbench.study.closer import estimate, look_closer
+from oodbench.study.coefficients import score_coefficients
 from oodbench.study.meter import Meter
 from oodbench.study.models import how_kept
 from oodbench.study.pack import PackResult
@@ -82,6 +83,7 @@ def conclude(
         choice, opening, tested, drawn = _choose_and_open(study, rows, predictors, write_down, meter)
         models = {seed: predictors[choice.of_seed(seed), seed] for seed in study.seeds}
         pooled = _ask(score_pooled, study, models, choice)
+        pooled += _ask(score_coefficients, study, models, choice)
         stability = _ask(assess, study, models, drawn, say) if look else None
     except (StudyFailed, TrainingFailed) as error:
         reason = str(error) or type(error).__name__
@@ -104,29 +106,27 @@ def _choose_and_open(
     """The choice, what the opening found, result rows of the test environments, and rows drawn from these by seed."""
     among = (study.selector, study.budget.seeds, study.configurations, study.choose)
     if study.selector == "oracle":  # labelled as such wherever it is shown
-        wanted = Wanted(dict.fromkeys(study.seeds, _complete(study, rows)), before_selection=True)
+        wanted = Wanted(dict.fromkeys(study.seeds, complete_configurations(study, rows)), before_selection=True)
         tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
         choice = select(_frame([row for row in tested if row["part"] == "test"]), *among)
         write_down(choice)
     else:
-        selector, complete = find_selector(study.selector), _complete(study, rows)
-        choice = select(_frame(_rows_for(study, selector, rows, complete), [selector.metric]), *among)
+        selector, complete = find_selector(study.selector), complete_configurations(study, rows)
+        choice = select(_frame(rows_for(study, selector, rows, complete), [selector.metric]), *among)
         write_down(choice)
         wanted = _wanted(study, choice, complete)
         tested, opening, drawn = _ask(open_test, study, predictors, wanted, meter)
     return choice, opening, tested, drawn
 
 
-def _complete(study: Study, rows: list[dict[str, Any]]) -> list[int]:
+def complete_configurations(study: Study, rows: list[dict[str, Any]]) -> list[int]:
     """The configurations that finished on every seed."""
     trained = {(row["configuration"], row["seed"]) for row in rows if row["part"] == "validation"}
     numbers = range(len(study.configurations))
     return [number for number in numbers if all((number, seed) in trained for seed in study.seeds)]
 
 
-def _rows_for(
-    study: Study, selector: Selector, rows: list[dict[str, Any]], complete: list[int]
-) -> list[dict[str, Any]]:
+def rows_for(study: Study, selector: Selector, rows: list[dict[str, Any]], complete: list[int]) -> list[dict[str, Any]]:
     """What the selector goes by. Of a configuration that was to be trained without each environment, all or nothing."""
     own = [row for row in rows if row["part"] == part_of(selector) and row["configuration"] in complete]
     if not selector.leaves_out:
@@ -213,7 +213,7 @@ def _record(
         dataset_id=study.dataset_id,
         settings=_settings(study.dataset),
         task=study.dataset.task,
-        notice=study.dataset.notice,
+        notice=study.notice,
         model=study.setup.model.name,
         model_settings=_settings(study.setup.model),
         recipe=_settings(study.setup.recipe),

@@ -65,10 +65,11 @@ def divide(
     trials: Sequence[Trial],
     alike: Callable[[Trial], Hashable],
     capacity: Callable[[Trial], int],
+    most_seeds: Callable[[Trial], int],
     without: int | None = None,
     first: int = 0,
 ) -> list[Pack]:
-    """Packs of at most `capacity` trials that are `alike`: blocks of configurations x seeds.
+    """Packs of at most `capacity` trials on `most_seeds` seeds that are `alike`: blocks of configurations x seeds.
 
     A block takes all configurations of few seeds rather than the reverse, since trials of one seed share its
     rows. The division depends on the trials alone, never on the machine, so that results do not either. The packs are
@@ -83,7 +84,7 @@ def divide(
         seeds = sorted({trial.seed for trial in group})
         configurations = sorted({trial.configuration for trial in group})
         for part in _even_slices(configurations, room):
-            for few in _even_slices(seeds, max(1, room // len(part))):
+            for few in _even_slices(seeds, max(1, min(room // len(part), most_seeds(group[0])))):
                 block = tuple(
                     sorted(
                         (trial for trial in group if trial.seed in few and trial.configuration in part),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from oodbench.engine.metric import TAKEN
 from oodbench.study.document import Damaged, read_document
@@ -52,12 +52,12 @@ def _check_choice(record: StudyRecord, choice: Chosen) -> None:
         raise Damaged("its choice is not one for every seed")
 
 
-def read_results(path: Path, record: StudyRecord) -> pd.DataFrame:
+def read_results(file: Path | BinaryIO, record: StudyRecord) -> pd.DataFrame:
     """What results.parquet holds of this study. Raises `Damaged`."""
     import pandas as pd
 
     try:
-        results = pd.read_parquet(path)
+        results = pd.read_parquet(file)
     except Exception as error:  # of damaged files pyarrow raises whatever its parts raise
         raise Damaged(f"it is not Parquet: {' '.join(str(error).split())[:80]}") from None
     kinds = COLUMNS | dict.fromkeys(record.metrics, "f")

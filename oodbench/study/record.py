@@ -43,6 +43,9 @@ NO_CONFIGURATION = -1
 OPENED = "opened"
 """The part of rows that say how a configuration that was not chosen does in a test environment. They are made after the
 choice is written down, for diagnosis: no choice and no rank reads them."""
+COEFFICIENTS = "coefficients"
+"""The part of rows that say how far the coefficients of the chosen linear models are from the true ones: as their
+environments, the causal coefficients and the others."""
 
 Status = Literal["FINISHED", "FAILED"]
 Kept = Literal["loadable", "arrays", "nothing"]

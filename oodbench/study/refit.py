@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from oodbench.encoder.encoder import Encoder
-from oodbench.engine.trial import Trial, training_entropy
+from oodbench.engine.trial import Trial
 from oodbench.errors import OodbenchError, TrainingFailed, UserError, one_line
+from oodbench.study.again import spec_of
 from oodbench.study.data import pool_rows
 from oodbench.study.models import StoredModel
-from oodbench.study.plan import Request, plan, resolve
+from oodbench.study.plan import plan
 from oodbench.study.record import StudyRecord
-from oodbench.study.spec import StudyOptions
 from oodbench.study.study import Study
 
 
@@ -26,7 +27,7 @@ def refit(record: StudyRecord, seed: int) -> tuple[StoredModel, Encoder | None]:
     needs = study.method.needs_with(hparams)
     rows = pool_rows(study.dataset, environments, "environments" in needs, "invariant" in needs)
     number = record.choice.configuration
-    trial = Trial(number, hparams, seed, training_entropy(study.method_name, number, seed, record.budget.repeat))
+    trial = Trial.of(study.method_name, number, hparams, seed, record.budget.repeat)
     try:
         (model,) = study.method.fit_pack({seed: rows}, [trial], Trainer(study.setup))
     except (Exception, SystemExit) as error:
@@ -46,18 +47,11 @@ def _plan_again(record: StudyRecord) -> Study:
             f"{record.title}: its method, dataset or model was given in Python, and cannot be found again.\n"
             "Leave out --refit, or run it with plug-ins that are installed."
         )
-    options = StudyOptions(
-        settings=record.settings,
-        model=record.model,
-        model_settings=record.model_settings,
-        recipe=record.recipe,
-        trials=record.budget.trials,
-        seeds=record.budget.seeds,
-        seed=record.budget.seed,
-    )
+    # how the configuration was found does not matter any more, and may need what is not installed here
+    budget = replace(record.budget, search="random", scheduler="none", seconds=None)
+    anyhow = replace(record, fixed={}, selector="mean", budget=budget)
     # a description is known by its path, which the record has nowhere else
-    dataset = words[words.index("--dataset") + 1]
-    (study,) = plan(resolve(Request([record.method], [dataset], options)), "cpu")
+    (study,) = plan([spec_of(anyhow, words[words.index("--dataset") + 1])], "cpu")
     if study.data.fingerprint != record.data.fingerprint:
         raise UserError(
             f"the data of {record.dataset_id} are not those of the study: files or code have changed since.\n"

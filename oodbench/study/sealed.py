@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.engine.data import Environment
+from oodbench.engine.data import Environment, pooled_weights
 from oodbench.engine.fitted import constant_model
 from oodbench.engine.said import answer_together
 from oodbench.engine.scoring import score, score_together
@@ -73,10 +73,19 @@ def open_test(
         afterwards=_each_once(wanted.afterwards),
         opened_all=wanted.all,
         before_selection=wanted.before_selection,
-        test_fingerprint=hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16],
+        test_fingerprint=_of_all_seeds(fingerprints),
         rows=sizes,
     )
     return rows, opening, drawn
+
+
+def fingerprint_test_data(study: Study) -> str:
+    """As an opening finds it. Only for studies whose choice is on record."""
+    return _of_all_seeds(fingerprint(_make_test(study, seed)) for seed in study.seeds)
+
+
+def _of_all_seeds(fingerprints: Iterable[str]) -> str:
+    return hashlib.sha256("".join(fingerprints).encode()).hexdigest()[:16]
 
 
 def hand_out(study: Study, selector: Selector, seed: int) -> dict[str, Target]:
@@ -85,11 +94,11 @@ def hand_out(study: Study, selector: Selector, seed: int) -> dict[str, Target]:
     validation = some_rows(dataset, Environment.pooled("validation", study.data.validation[seed]))
     targets = {}
     for environment in _make_test(study, seed):
-        x, y = environment.draw(MOST_ROWS).x, None
+        rows = environment.draw(MOST_ROWS)
         if selector.labels:
-            given = given_rows(environment, selector.labels, seed)
-            x, y = environment.x[given], environment.y[given]
-        targets[environment.name] = Target(x, y, validation, dataset.task, dataset.classes)
+            rows = environment.take(given_rows(environment, selector.labels, seed))
+        y = rows.y if selector.labels else None
+        targets[environment.name] = Target(rows.x, y, validation, dataset.task, dataset.classes, rows.weights)
     return targets
 
 
@@ -107,12 +116,13 @@ def given_rows(environment: Environment, labels: int, seed: int) -> NDArray[np.i
 def _without_rows(environment: Environment, places: NDArray[np.int64]) -> Environment:
     if not len(places):
         return environment
-    return Environment(environment.name, np.delete(environment.x, places, 0), np.delete(environment.y, places))
+    return environment.take(np.delete(np.arange(len(environment)), places))
 
 
 def _make_test(study: Study, seed: int) -> list[Environment]:
     test = list(study.dataset.test(seed))
     fault = fault_in("test", test, study.dataset, study.data.train[seed][0].x.shape[1])
+    fault = fault or study.data.fault_in_weights("test", test)
     if fault:
         raise StudyFailed(fault)
     return test
@@ -152,7 +162,8 @@ def _score_constant(study: Study, seed: int, test: Sequence[Environment], meter:
     train = study.data.train[seed]
     y = np.concatenate([environment.y for environment in train])
     own = Meter(meter.metrics, meter.classes)  # what is missing of the constant is not so of the models
-    constant = constant_model(y, dataset.task, dataset.classes, width=train[0].x.shape[1])
+    weights = pooled_weights(train)
+    constant = constant_model(y, dataset.task, dataset.classes, width=train[0].x.shape[1], weights=weights)
     return [
         {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
         | {"rows": len(environment)}

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from oodbench.engine.trial import Setup, Trial, training_entropy
+from oodbench.engine.recipe import Recipe
+from oodbench.engine.scoring import SCORES
+from oodbench.engine.trial import Setup, Trial, rows_bytes, seeds_that_fit
 from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import Method
+from oodbench.plugin.registry import find
 from oodbench.plugin.selector import told_to
 from oodbench.settings.fields import as_dict, changed
 from oodbench.settings.space import (
@@ -32,6 +35,7 @@ from oodbench.study.spec import Budget, Selecting
 from oodbench.version import __version__
 
 ORACLE = "oracle: chosen on test data"
+WEIGHTED = "Training, selection and all scores count rows by their weights; stability counts them alike."
 LEAST_ENVIRONMENTS = 3  # of training, to leave one out: a method that needs environments needs two
 
 
@@ -65,6 +69,7 @@ class Study:
                 f"training environment.\n{self._several} or a method that needs none."
             )
         self._check_left_out()
+        self._check_weights()
         if "invariant" in self.needs and self.dataset.invariant is None:
             raise MissingInformation(
                 f"method {self.method_name!r} needs the invariant columns, and {self.dataset_name!r} does not know "
@@ -80,6 +85,21 @@ class Study:
             raise BrokenPlugin(
                 f"method {self.method_name!r} cannot be set up on {self.dataset_name!r}: {one_line(error)}."
             ) from error
+
+    def _check_weights(self) -> None:
+        if not self.data.weighted:
+            return
+        if not self.method.takes_weights:
+            raise MissingInformation(
+                f"method {self.method_name!r} cannot count rows by weights, and {self.dataset_name!r} has weights.\n"
+                "Leave out the method, or the weights (of a table: the setting weight)."
+            )
+        metric = find_selector(self.selector).metric
+        if metric not in SCORES and not find("metric", metric).takes_weights:
+            raise MissingInformation(
+                f"--selector {self.selector} goes by a metric that cannot count rows by weights, and "
+                f"{self.dataset_name!r} has weights.\nChoose another metric, or leave out the weights."
+            )
 
     def _check_left_out(self) -> None:
         counts = {len(environments) for environments in self.data.train.values()}
@@ -97,6 +117,11 @@ class Study:
         only = self.data.train[self.seeds[0]][0].name
         naming = [name for name, value in as_dict(self.dataset).items() if value == (only,)]
         return f"Name several, --set {naming[0]}={only},OTHER," if naming else "Choose a dataset with several,"
+
+    @property
+    def notice(self) -> str:
+        """What a reader of its results must know of the data."""
+        return " ".join(filter(None, [self.dataset.notice, WEIGHTED if self.data.weighted else ""]))
 
     @cached_property
     def told(self) -> dict[str, Value]:
@@ -167,7 +192,7 @@ class Study:
             return [self.configuration_pack(index, hparams) for index, hparams in enumerate(self.configurations)]
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
-            Trial(index, hparams, seed, training_entropy(self.method_name, index, seed, self.budget.repeat))
+            Trial.of(self.method_name, index, hparams, seed, self.budget.repeat)
             for seed in self.seeds
             for index, hparams in enumerate(self.configurations)
         ]
@@ -184,15 +209,22 @@ class Study:
                 outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
                 return self.method.pack_capacity(len(train), outputs, self.setup)
 
-            packs += divide(self.study_id, trials, alike, capacity, without, len(packs))
+            def most_seeds(trial: Trial, without: int | None = without) -> int:
+                return seeds_that_fit(self.setup, *self.search_data(trial.seed, without).train.x.shape)
+
+            packs += divide(self.study_id, trials, alike, capacity, most_seeds, without, len(packs))
         return packs
+
+    @property
+    def worker_bytes(self) -> int:
+        """The memory that training rows take in a worker, at most."""
+        shape = self.search_data(self.seeds[0]).train.x.shape
+        return min(len(self.seeds), seeds_that_fit(self.setup, *shape)) * rows_bytes(*shape)
 
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""
-        entropies = {seed: training_entropy(self.method_name, index, seed, self.budget.repeat) for seed in self.seeds}
-        return Pack(
-            self.study_id, index, tuple(Trial(index, hparams, seed, entropy) for seed, entropy in entropies.items())
-        )
+        name, repeat = self.method_name, self.budget.repeat
+        return Pack(self.study_id, index, tuple(Trial.of(name, index, hparams, seed, repeat) for seed in self.seeds))
 
     def search_data(self, seed: int, without: int | None = None) -> SearchData:
         return self.data.for_search(seed, "environments" in self.needs, "invariant" in self.needs, without)
@@ -233,7 +265,7 @@ class Study:
             self.setup.model.name,
             source_digest(type(self.setup.model)),
             as_dict(self.setup.model),
-            as_dict(self.setup.recipe),
+            _told_apart_by(self.setup.recipe),
             self.setup.device,
             as_dict(self.budget),
             dict(self.fixed),
@@ -242,6 +274,14 @@ class Study:
             *(["without each environment in turn"] if self.left_out else []),
         ]
         return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
+
+
+def _told_apart_by(recipe: Recipe) -> dict[str, Any]:
+    """What of a recipe makes a search another one."""
+    settings = as_dict(recipe)
+    if not recipe.explore:  # recorded studies are older than this setting, and keep their identities
+        del settings["explore"]
+    return settings
 
 
 def name_dataset(dataset_name: str, dataset: Dataset) -> str:

@@ -31,7 +31,7 @@ class Importance(Mean):
 
     def estimator(self, target: Target) -> Callable[[Predictor], float]:
         rows = target.validation
-        weights = density_ratio(rows.x, target.x)
+        weights = density_ratio(rows.x, target.x, rows.weights, target.weights)
 
         def estimate(model: Predictor) -> float:
             predicted = np.asarray(model.predict(rows.x.copy()))
@@ -54,8 +54,11 @@ class Atc(Mean):
 
         def estimate(model: Predictor) -> float:
             known, unknown = (confidence(model, x, target.classes) for x in (rows.x, target.x))
-            wrong = int(np.count_nonzero(np.asarray(model.predict(rows.x.copy())) != rows.y))
-            threshold = np.sort(known)[wrong] if wrong < len(known) else np.inf
+            wrong = np.asarray(model.predict(rows.x.copy())) != rows.y
+            if rows.weights is not None:
+                threshold = _bound(known, rows.weights, float(rows.weights @ wrong))
+                return float(np.average(unknown < threshold, weights=target.weights))
+            threshold = np.append(np.sort(known), np.inf)[np.count_nonzero(wrong)]
             return float(np.mean(unknown < threshold))
 
         return estimate
@@ -70,21 +73,35 @@ class FewShot(Mean):
 
     def estimator(self, target: Target) -> Callable[[Predictor], float]:
         assert target.y is not None
-        rows = Environment("target", target.x, target.y)
+        rows = Environment("target", target.x, target.y, target.weights)
         return lambda model: score(model, rows, target.task, target.classes)["error"]
 
 
-def density_ratio(x: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bound(confidences: NDArray[np.float64], weights: NDArray[np.float64], below: float) -> float:
+    """The confidence below which rows have so much weight; infinite if all have no more."""
+    order = np.argsort(confidences)
+    before = np.append(0, np.cumsum(weights[order]))
+    return float(np.append(confidences[order], np.inf)[np.searchsorted(before, below * (1 + 1e-9), "right") - 1])
+
+
+def density_ratio(
+    x: NDArray[np.float64],
+    target: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
+    target_weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Weights of the rows x, with the sum 1: how much more frequent such rows are among the target's, as a logistic
     regression tells them apart. pi / (1 - pi) of its probability is that ratio, up to a factor that is the same for
-    all rows."""
+    all rows. Rows that have weights keep them, as factors."""
     both = np.vstack([x, target])
     is_target = np.repeat([0, 1], [len(x), len(target)])
-    coefficients = fit_logistic(both, is_target, 2, PENALTY)
+    counted = None if weights is None or target_weights is None else np.concatenate([weights, target_weights])
+    coefficients = fit_logistic(both, is_target, 2, PENALTY, counted)
     logits = np.column_stack([x, np.ones(len(x))]) @ (coefficients[1] - coefficients[0])
     raised = np.exp(logits - logits.max())
-    weights: NDArray[np.float64] = raised / raised.sum()
-    return weights
+    raised = raised if weights is None else raised * weights
+    ratio: NDArray[np.float64] = raised / raised.sum()
+    return ratio
 
 
 def confidence(model: Any, x: NDArray[np.float64], classes: int) -> NDArray[np.float64]:

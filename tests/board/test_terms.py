@@ -116,6 +116,7 @@ TOLD = {
     "hist_gb": [],
     "hrm": ["clusters=2"],
     "irm": ["environments"],
+    "irm_matrix": ["environments"],
     "jtt": [],
     "kerhrm": ["clusters=2"],
     "logistic": [],

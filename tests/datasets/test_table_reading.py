@@ -173,3 +173,14 @@ def test_mistakes_are_told_in_two_lines(tmp_path: Path, settings: dict[str, str]
         _ = table(tmp_path / "t.csv", **({"drop": "day"} if "dates" not in settings else {}) | settings).task
     assert expected in str(caught.value)
     assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_a_line_that_ends_in_separators_and_a_part_of_a_date_that_makes_environments(tmp_path: Path) -> None:
+    """As UCI's air quality comes: two columns without a name, and years that only the dates have."""
+    lines = [f"{day:02}/03/{year};{day};{day % 3};;" for year in (2004, 2005) for day in range(1, 29)]
+    (tmp_path / "air.csv").write_text("\n".join(["Date;CO;T;;", *lines]) + "\n")
+    how = {"target": "CO", "environment": "Date year", "train": "2004", "dates": "Date", "date_parts": "number"}
+    made = table(tmp_path / "air.csv", **how)
+    assert [environment.name for environment in made.test(0)] == ["2005"]
+    assert made.columns is not None
+    assert {name.split("=")[0] for name in made.columns} == {"Date", "T"}

@@ -84,6 +84,7 @@ def test_shares_of_classes_in_every_environment(tmp_path: Path) -> None:
 NUMBERS = [f"{number}.5" for number in range(ROWS)]
 WARNED = [
     ({"chol": ["?", "?", *NUMBERS[2:]]}, "column 'chol' has numbers in 88 rows and text in 2, such as '?'"),
+    ({"ca": [*NUMBERS[:20], *["?"] * 70]}, "column 'ca' has numbers in 20 rows and text in 70, such as '?'"),
     ({"price": [f"1,{number:03}.56" for number in range(ROWS)]}, "column 'price' has numbers such as '1,000.56'"),
     ({"id": range(7, 7 + ROWS)}, "column 'id' counts the rows"),
     ({"id": np.random.default_rng(1).permutation(10**6)[:ROWS]}, "column 'id' has another whole number in every row"),

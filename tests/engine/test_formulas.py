@@ -114,6 +114,50 @@ def test_metrics_of_values(name: str, rows: int, seed: int) -> None:
     assert np.isclose(getattr(formulas, name)(y, predicted), OF_VALUES[name](y, predicted))
 
 
+WEIGHED: dict[str, Callable[..., float]] = {
+    "balanced_accuracy": sklearn.balanced_accuracy_score,
+    "log_loss": lambda y, p, **more: sklearn.log_loss(y, p, labels=range(p.shape[1]), **more),
+    "auc": lambda y, p, **more: sklearn.roc_auc_score(y, p[:, 1] if p.shape[1] == 2 else p, multi_class="ovr", **more),
+    "pr_auc": lambda y, p, **more: sklearn.average_precision_score(
+        *((y, p[:, 1]) if p.shape[1] == 2 else (np.eye(p.shape[1])[y], p)), average="macro", **more
+    ),
+    "brier": lambda y, p, **more: (
+        sklearn.brier_score_loss(
+            y, p[:, 1] if p.shape[1] == 2 else p, labels=range(p.shape[1]), scale_by_half=False, **more
+        )
+        / (2 if p.shape[1] == 2 else 1)
+    ),
+    "rmse": sklearn.root_mean_squared_error,
+    "mae": sklearn.mean_absolute_error,
+    "r2": sklearn.r2_score,
+}
+
+
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
+@pytest.mark.parametrize("name", [*OF_CLASSES, *OF_PROBABILITIES, *OF_VALUES])
+@settings(deadline=None, max_examples=5)
+@given(tens=st.integers(1, 6), classes=st.integers(2, 3), seed=SEEDS)
+def test_weights_are_sample_weights(name: str, tens: int, classes: int, seed: int) -> None:
+    """Of scikit-learn; and where it has none, a row of weight three is three rows."""
+    random = np.random.default_rng(seed)
+    rows = 10 * tens
+    y, weights = random.integers(0, classes, rows), random.uniform(0.01, 5, rows)
+    y[:classes] = range(classes)
+    answers: Any = random.integers(0, classes, rows)
+    if name in OF_PROBABILITIES:
+        answers = random.dirichlet(np.ones(classes), rows).round(2)
+        answers /= answers.sum(1, keepdims=True)
+    elif name in OF_VALUES:
+        y, answers = random.normal(size=(2, rows))
+    formula = getattr(formulas, name)
+    if name in WEIGHED:
+        assert np.isclose(formula(y, answers, weights), WEIGHED[name](y, answers, sample_weight=weights))
+    times = random.permutation(np.resize([1, 2, 3, 2, 2], rows))
+    several = formula(y.repeat(times), answers.repeat(times, 0))
+    # quantiles of few rows are between two of them
+    assert np.isclose(formula(y, answers, times.astype(float)), several, atol=0.1 if name == "ece" else 1e-8)
+
+
 @pytest.mark.parametrize("name", ["auc", "pr_auc"])
 def test_areas_need_rows_of_every_class(name: str) -> None:
     with pytest.raises(ValueError, match="it has no row of class 1"):

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn import metrics
 from sklearn.metrics import f1_score
 
 from oodbench import Environment, Linear, Mlp, Recipe
 from oodbench.engine.data import Task
-from oodbench.engine.fitted import CHUNK_ROWS, FittedModel
+from oodbench.engine.fitted import CHUNK_ROWS, FittedModel, linear_model
 from oodbench.engine.models import Model
 from oodbench.engine.said import MANY, Said, answer_together
 from oodbench.engine.scoring import f1, score, score_together
@@ -147,3 +148,31 @@ def test_a_row_that_nothing_can_be_computed_with_is_no_fault_of_the_training(of_
     for predictor in (model, Says(np.full(5, np.inf))):
         with pytest.raises(TrainingFailed, match=r"row 3 of environment 'late' has 1e\+300, too large to compute with"):
             score(predictor, Environment("late", x, y), "regression", 2)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_weights_of_rows_are_sample_weights(task: Task) -> None:
+    """Of a trained model, which is scored chunk by chunk, and of any other predictor."""
+    rng = np.random.default_rng(3)
+    x, weights = rng.normal(size=(5000, 2)), rng.uniform(1e-4, 1e-2, 5000)
+    y = rng.normal(size=5000) if task == "regression" else rng.integers(0, 3, 5000)
+    model = linear_model(rng.normal(size=(1 if task == "regression" else 3, 3)), task == "classification")
+    environment = Environment("a", x, y, weights)
+    for predictor in (model, Said(model, model.forward(x))):
+        scores = score(predictor, environment, task, 3)
+        said, losses = model.predict(x), model.losses(x, y)
+        assert scores["loss"] == pytest.approx(np.average(losses, weights=weights))
+        if task == "regression":
+            assert scores["error"] == pytest.approx(metrics.mean_squared_error(y, said, sample_weight=weights))
+        else:
+            assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(y, said, sample_weight=weights))
+            assert scores["f1"] == pytest.approx(f1_score(y, said, average="macro", sample_weight=weights))
+    if task == "classification":
+        right = Environment("right", x, model.predict(x), weights)
+        assert score(model, right, task, 3)["error"] == 0
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.nan], [1.0, np.inf]])
+def test_weights_of_an_environment_are_above_0(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="'a' needs weights .row. that are finite and above 0"):
+        Environment("a", np.zeros((2, 1)), np.zeros(2), np.array(weights))

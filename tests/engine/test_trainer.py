@@ -93,7 +93,7 @@ def test_a_trial_gives_the_same_result_alone_or_in_any_pack(
         np.testing.assert_allclose(fitted.parameters, alone.parameters, atol=1e-4)
 
 
-def test_minibatches_are_each_trials_own() -> None:
+def test_minibatches_do_not_depend_on_the_pack() -> None:
     data = {seed: rows_of(seed, labelled=True) for seed in (0, 1)}
     trials = [trial(index, seed) for seed in (0, 1) for index in range(3)]
     setup = Setup(Linear(), Recipe(steps=40, batch=16))

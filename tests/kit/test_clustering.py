@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from oodbench.kit import clustering
 from oodbench.kit.clustering import cluster_mechanisms, moments, restrict_moments, solve, sub_populations
 
 
@@ -33,6 +34,15 @@ def test_planted_mechanisms_are_found() -> None:
     clear = np.abs(features[0, 0].numpy()) > 0.2  # where x is near 0 both mechanisms say the same
     labels = cluster_mechanisms(features, targets, 2, torch.eye(2).unsqueeze(0), random_labels(1, 600))[0]
     assert agreement(labels[clear], second[clear]) > 0.97
+
+
+def test_clusters_of_a_part_of_the_rows_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, targets, _ = two_mechanisms()
+    start = random_labels(1, 600)
+    exact = cluster_mechanisms(features, targets, 2, torch.eye(2).unsqueeze(0), start)
+    monkeypatch.setattr(clustering, "MOST_ROWS", 200)
+    labels = cluster_mechanisms(features, targets, 2, torch.eye(2).unsqueeze(0), start)
+    assert agreement(labels[0], exact[0].numpy()) > 0.97
 
 
 def test_what_is_not_usable_is_not_used() -> None:

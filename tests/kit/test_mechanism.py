@@ -7,7 +7,16 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from oodbench.kit.mechanism import mechanism_losses, worst_mechanism
+from oodbench.kit.mechanism import fit_mechanism, output_losses, worst_mechanism
+
+
+def mechanism_losses(
+    representation: torch.Tensor, y: torch.Tensor, classes: int, weights: torch.Tensor, loss: str
+) -> torch.Tensor:
+    """Of the fitted outputs, which the coefficients must give, too."""
+    coefficients, outputs = fit_mechanism(representation, y, classes, weights, loss)
+    assert torch.allclose(coefficients @ representation, outputs)
+    return output_losses(outputs, y, classes, loss)
 
 
 def draw(rows: int = 300, units: int = 4, trials: int = 2) -> tuple[torch.Tensor, torch.Tensor, np.random.Generator]:

@@ -269,9 +269,9 @@ def test_an_environment_without_rows_in_the_batch_counts_for_nothing() -> None:
     x, y, e, w = problem(4)
     e = np.where(np.arange(36) == 35, 2, e % 2)  # a single row of the third environment
     train = TrainingRows(x, y, "regression", 2, e)
-    for entropy in range(1, 9):
+    for number in range(8):
         step = step_of(
-            VREx(), train, {"penalty": 7.0, "anneal": 0}, parameters=[w], recipe=Recipe(batch=9), entropy=entropy
+            VREx(), train, {"penalty": 7.0, "anneal": 0}, parameters=[w], recipe=Recipe(batch=9), step=number
         )
         present = step.rows.environment[0].numpy()
         inputs, targets = step.rows.x[0].detach().numpy().T, step.rows.y[0].numpy()

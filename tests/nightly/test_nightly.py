@@ -16,8 +16,8 @@ from nights import SUITE
 from oodbench.board.cells import MethodScores
 from oodbench.nightly.baseline import Night, StudyState
 from oodbench.nightly.findings import SLOWER, Judgement, judge
-from oodbench.nightly.machine import Machine
 from oodbench.nightly.page import render_report
+from oodbench.study.machine import Machine
 
 Cli = Callable[..., Any]
 METHODS = ("erm", "irm", "srm")

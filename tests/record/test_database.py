@@ -101,3 +101,34 @@ def test_waiting_for_another_driver_is_said(template: Path, cli: Callable[..., A
     assert holder.wait() == 0
     assert done.code == 0
     assert done.err == f"notice: waiting for another driver that writes to sqlite:///{template}\n"
+
+
+def test_many_writes_leave_a_plain_database(tmp_path: Path) -> None:
+    """Their log is merged, also after an error; a reader who stays only keeps it there."""
+    store = Record(None, tmp_path)
+    experiment = store.ensure_experiment("e", {})
+
+    def modes() -> tuple[str, int]:
+        with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+            (mode,) = database.execute("PRAGMA journal_mode").fetchone()
+            (runs,) = database.execute("SELECT count(*) FROM runs").fetchone()
+            return mode, runs
+
+    def write_and_stop() -> None:
+        with store.many_writes():
+            store.create_run(experiment, "first", {}, 1)
+            assert modes() == ("wal", 1)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
+    assert modes() == ("delete", 1)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as reader:
+        with store.many_writes():
+            reader.execute("SELECT count(*) FROM runs").fetchone()
+            store.create_run(experiment, "second", {}, 2)
+        assert modes() == ("wal", 2)
+    with store.many_writes():
+        pass
+    assert modes() == ("delete", 2)
+    assert not list(tmp_path.glob("*-wal"))

@@ -98,3 +98,22 @@ def test_another_user_does_not_get_into_a_run(tmp_path: Path) -> None:
     assert not any(token.encode() in content for content in [*shown, *logged, *recorded, out.encode()])
     assert not folder.exists()
     assert list(long.iterdir()) == []
+
+
+def test_ray_that_does_not_start_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray gives up after 30 seconds, with an exception of no kind."""
+    import ray
+
+    from oodbench.errors import Unreachable
+    from oodbench.search.cluster import cluster
+
+    def late(**options: object) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "init", late)
+    monkeypatch.setattr(sys.modules[cluster.__module__], "_is_connected", lambda: False)  # as other tests are
+    with (
+        pytest.raises(Unreachable, match="does not start on this machine: The current node .*\nGive the same command"),
+        cluster(None),
+    ):
+        pass

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from oodbench.study.plan import Request, plan, resolve
 from oodbench.study.sources import source_digest
+from oodbench.study.spec import StudyOptions
 
 FILES = {
     "__init__.py": "",
@@ -64,3 +66,12 @@ def test_an_edited_irm_is_another_eiil(tmp_path: Path) -> None:
     finally:
         irm.__file__ = str(path)
     assert source_digest(EIIL) == before
+
+
+def test_the_rows_of_explorers_are_in_the_identity_if_they_are_set() -> None:
+    def identity(recipe: dict[str, int]) -> str:
+        options = StudyOptions(recipe=recipe, trials=1, seeds=1)
+        (study,) = plan(resolve(Request(["srm"], ["selection_bias"], options)), "cpu")
+        return study.study_id
+
+    assert identity({}) == identity({"explore": 0}) != identity({"explore": 500})

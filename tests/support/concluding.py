@@ -18,14 +18,14 @@ def planned(method: Any, dataset: Any, **options: Any) -> Study:
     return study
 
 
-def concluded(study: Study, written: list[Chosen] | None = None) -> ConcludedStudy:
-    """`written` gets the choice, when it is written down."""
-    outcome = outcome_of(study, [] if written is None else written)
+def concluded(study: Study, written: list[Chosen] | None = None, look: bool = True) -> ConcludedStudy:
+    """`written` gets the choice, when it is written down; `look` at the stability, which takes longest."""
+    outcome = outcome_of(study, [] if written is None else written, look)
     assert not outcome.record.reason, outcome.record.reason
     return ConcludedStudy(outcome.record, outcome.results)
 
 
-def outcome_of(study: Study, written: list[Chosen]) -> Outcome:
+def outcome_of(study: Study, written: list[Chosen], look: bool = True) -> Outcome:
     results = {
         pack.index: run_pack(
             study.method, pack, {seed: study.search_data(seed, pack.without) for seed in pack.seeds}, study.setup
@@ -38,4 +38,4 @@ def outcome_of(study: Study, written: list[Chosen]) -> Outcome:
         if pack.without is None
         for trial, predictor in zip(pack.trials, results[pack.index].predictors, strict=True)
     }
-    return conclude(study, results, predictors, written.append, time.time())
+    return conclude(study, results, predictors, written.append, time.time(), look)

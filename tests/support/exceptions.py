@@ -11,6 +11,9 @@ OWN_RAY = ("docs/method.md", "docs/dataset.md")
 All others get `--address auto` and share one Ray."""
 
 SHORTER = [  # (what the command begins with or has, options that are appended): the first that fits
+    ("oodbench run --suite unit_tests", "--trials 1 --seeds 1"),
+    ("oodbench run --suite sem", "--trials 1 --seeds 1"),
+    ("oodbench run --suite toys", "--trials 1 --seeds 1"),
     ("oodbench run --suite", "--trials 1 --seeds 1 --method erm --dataset selection_bias"),
     ("oodbench leaderboard --suite", "--trials 1 --seeds 1 --method erm --dataset selection_bias"),
     ("--trials 4 --seeds 3", "--set-training steps=20"),
@@ -18,6 +21,7 @@ SHORTER = [  # (what the command begins with or has, options that are appended):
     ("--repeats 3", "--repeats 2 --trials 2 --seeds 2 --set-training steps=20"),
     ("oodbench run", "--trials 2 --seeds 2 --set-training steps=20"),
     ("oodbench ui", "--port 5077"),
+    ("oodbench site", "--from docs/../leaderboards"),
     ("pip install -e", "--no-deps --no-index --no-build-isolation --quiet"),
     ("python docs/picture.py", "docs/../leaderboards/acs_travel_2024/fair/page/index.html board.png"),
 ]

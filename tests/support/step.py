@@ -52,9 +52,6 @@ def step_of(
         Trial(number, {**defaults, **values}, 0, entropy + number) for number, values in enumerate(hparams or [{}])
     ]
     training = Training(method, {0: train}, trials, Trainer(setup))
-    data = training.data
-    for batch in ("counted", "whole"):
-        setattr(data, batch, _double(getattr(data, batch)))
     if parameters is None:
         parameters = training.parameters.detach()
     training.parameters = (
@@ -63,7 +60,7 @@ def step_of(
     if explored is not None:
         training.explored = torch.as_tensor(np.asarray(explored)).double()
     hp = Hparams({name: _as_double(value) for name, value in vars(training.hp).items()})
-    rows = training.rows(step)
+    rows = training.program.forward(training.parameters, _double(training.data.batch(step, training.explored)), step)
     training.program.state = State(type(method).__name__, method.start(rows, hp), len(trials))
     return Step(method, rows, hp)
 

@@ -24,12 +24,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from asking import ask
 from migrated import share_migrations
 
-LIBRARIES = (
+COMMANDS = (
     "torch", "ray.tune", "mlflow.pyfunc", "mlflow.tracking", "mlflow.store.tracking.sqlalchemy_store",
     "alembic.command", "pandas", "pyarrow.parquet", "scipy.stats", "matplotlib.figure",
     "matplotlib.backends.backend_svg", "oodbench.cli.main", "oodbench.api", "oodbench.report.page",
+)  # fmt: skip
+# not ray itself: when it is imported, it reads from the environment which job a worker is of
+WORKERS = (
+    "torch", "pandas", "pyarrow.parquet", "pyarrow.fs", "fsspec", "tensorboardX", "requests", "jsonschema", "pydantic",
+    "aiohttp", "google.protobuf.message", "scipy.stats", "numpy", "filelock", "yaml", "packaging.version",
 )  # fmt: skip
 MOST = 1 << 20  # bytes of a request
 
@@ -60,21 +66,18 @@ class WarmProcess:
 class WarmProcesses:
     """The client's side: `run` is `subprocess.run` of `python -m MODULE ...`, `start` is `subprocess.Popen`."""
 
-    def __init__(self, template: Path) -> None:
+    def __init__(self, template: Path, libraries: Sequence[str] = COMMANDS) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="warm-")  # a socket needs a short path
         self.path = Path(self.folder.name) / "socket"
         self.process = subprocess.Popen(
-            [sys.executable, __file__, str(self.path), str(template)], stdout=subprocess.PIPE
+            [sys.executable, __file__, str(self.path), str(template), *libraries], stdout=subprocess.PIPE
         )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"ready\n"
 
     def start(self, module: str, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> WarmProcess:
-        request = {"module": module, "arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         out, err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  (`wait` closes them)
-        connection.connect(str(self.path))
-        socket.send_fds(connection, [json.dumps(request).encode()], [out.fileno(), err.fileno()])
+        connection = ask(str(self.path), module, arguments, str(cwd), environment, (out.fileno(), err.fileno()))
         return WarmProcess([module, *arguments], int(connection.recv(32)), connection, out, err)
 
     def run(
@@ -98,11 +101,12 @@ def _text(file: IO[bytes]) -> str:
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
-def serve(path: str, template: Path) -> None:
+def serve(path: str, template: Path, libraries: Sequence[str]) -> None:
     """Wait for requests; a supervisor each starts the process and tells its end."""
-    for name in LIBRARIES:
+    for name in libraries:
         importlib.import_module(name)
-    share_migrations(template)
+    if "mlflow" in sys.modules:
+        share_migrations(template)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(path)
@@ -162,4 +166,4 @@ def become(request: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], Path(sys.argv[2]))
+    serve(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.encoder.dates import date_part, is_date, parse_dates, part_names, whole_seconds
+from oodbench.encoder.dates import PARTS, date_part, is_date, parse_dates, part_names, whole_seconds
 from oodbench.errors import InvalidSetting
 from oodbench_datasets.table.text import date_formats
 
 
+def parts_of(column: str, parts: Sequence[str], environment: Sequence[str]) -> list[str]:
+    """The parts of a column of dates that are wanted: those of all such columns, and what makes environments."""
+    return [*parts, *(part for part in PARTS if part not in parts and f"{column} {part}" in environment)]
+
+
 def replace_dates(
-    data: Any, columns: Sequence[str], parts: Sequence[str], format: str
+    data: Any, columns: Sequence[str], wanted: Sequence[str], format: str, environment: Sequence[str] = ()
 ) -> tuple[Any, Mapping[str, str]]:
     """The pyarrow.Table with the parts of each date in the place of the date, and the formats of dates as text."""
     import pyarrow as pa
@@ -24,6 +29,7 @@ def replace_dates(
         place = data.column_names.index(name)
         dates, formats[name] = _dates(data.column(name), name, format)
         data = data.remove_column(place)
+        parts = parts_of(name, wanted, environment)
         for part_name, part in zip(part_names(name, parts), parts, strict=True):
             if part_name in data.column_names:
                 raise InvalidSetting(

@@ -23,8 +23,7 @@ Integers = NDArray[np.int64]
 def fit_encoder(settings: TableSettings, prepared: Prepared, train: Integers) -> Encoder:
     """All that is learnt comes from these rows."""
     target = prepared.target
-    y = target.y[train]
-    center, scale = (float(y.mean()), float(y.std()) or 1.0) if target.task == "regression" else (0.0, 1.0)
+    center, scale = _scale(prepared, train) if target.task == "regression" else (0.0, 1.0)
     in_texts = not all(path.endswith(PARQUET) for path, _ in prepared.table.files)
     return Encoder(
         raw=_raw_columns(settings, prepared),
@@ -53,8 +52,18 @@ def encode(prepared: Prepared, parts: Mapping[str, Integers], train: Integers, e
     if prepared.target.task == "regression":
         y = (y - encoder.center) / encoder.scale
     ends = np.cumsum([len(part) for part in parts.values()])[:-1]
-    split = zip(parts, np.split(x, ends), np.split(y, ends), strict=True)
-    return [Environment(name, part_x, part_y) for name, part_x, part_y in split]
+    weights = np.split(prepared.weights[rows], ends) if prepared.weights is not None else [None] * len(parts)
+    split = zip(parts, np.split(x, ends), np.split(y, ends), weights, strict=True)
+    return [Environment(*part) for part in split]
+
+
+def _scale(prepared: Prepared, rows: Integers) -> tuple[float, float]:
+    """Mean and standard deviation of the target, as errors count its rows: the mean has error 1."""
+    y = prepared.target.y[rows]
+    if prepared.weights is None:
+        return float(y.mean()), float(y.std()) or 1.0
+    center = float(np.average(y, weights=prepared.weights[rows]))
+    return center, float(np.sqrt(np.average(np.square(y - center), weights=prepared.weights[rows]))) or 1.0
 
 
 def _raw_columns(settings: TableSettings, prepared: Prepared) -> tuple[RawColumn, ...]:

@@ -17,6 +17,7 @@ from oodbench_datasets.table.ranges import parse_bins
 from oodbench_datasets.table.rows import parse_conditions, wanted_rows
 from oodbench_datasets.table.settings import TableSettings
 from oodbench_datasets.table.target import Target, find_target
+from oodbench_datasets.table.weights import find_weights
 
 Integers = NDArray[np.int64]
 
@@ -30,6 +31,7 @@ class Prepared:
     validation: dict[str, Integers]  # none: the training environments' other rows
     test: dict[str, Integers]
     left_out: dict[str, int]  # rows of the file that are not used, by the reason
+    weights: NDArray[np.float64] | None = None  # [row]
 
     @property
     def pool(self) -> Integers:
@@ -42,6 +44,10 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
     shown = ",".join(settings.environment)
     targeted = table.present(settings.target)
     chosen = wanted_rows(table, parse_conditions(settings.where))
+    weights = find_weights(table, settings.weight, chosen) if settings.weight else None
+    counted = np.ones(len(table), dtype=bool) if weights is None else weights > 0
+    unweighted = int((chosen & ~counted).sum())
+    chosen = chosen & counted
     places = find_places(table, settings.environment, parse_bins(settings.bins), targeted & chosen)
     placed = places.codes >= 0
     present = targeted & placed & chosen
@@ -68,7 +74,8 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
     kept = np.flatnonzero(present & wanted)
     in_role = np.isin(places.codes, [code_of[name] for names in roles.values() for name in names])
     left_out = {
-        "not in where": int((~chosen).sum()),
+        "not in where": int((~chosen).sum()) - unweighted,
+        f"{settings.weight} is 0": unweighted,
         "no target": int((chosen & ~targeted).sum()),
         "in no range of bins": int((chosen & targeted & places.unbinned).sum()),
         "no environment": int((chosen & targeted & ~placed & ~places.unbinned).sum()),
@@ -83,7 +90,8 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
         for role, group in groups.items()
     }
     pool = np.concatenate(list(rows["train"].values()))
-    columns = [name for name in table.names if name not in (settings.target, *settings.environment, *settings.drop)]
+    not_features = (settings.target, *settings.environment, *settings.drop, settings.weight)
+    columns = [name for name in table.names if name not in not_features]
     target = find_target(table, settings.target, pool, settings.problem, settings.positive)
     return Prepared(
         table=table,
@@ -93,6 +101,7 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
         validation=rows["validation"],
         test=rows["test"],
         left_out={reason: count for reason, count in left_out.items() if count},
+        weights=None if weights is None else weights[kept],
     )
 
 

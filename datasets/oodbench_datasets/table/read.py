@@ -17,7 +17,7 @@ from oodbench.errors import InvalidSetting, UnknownName
 from oodbench.plugin.reading import open_regular
 from oodbench.plugin.textfiles import EMPTY, EXTENSIONS, PARQUET, SEPARATORS, find_separator, usual_separator
 from oodbench_datasets.table.convert import convert_texts
-from oodbench_datasets.table.dates import replace_dates
+from oodbench_datasets.table.dates import parts_of, replace_dates
 from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.many import FILE, file_title, find_files, join_tables
 from oodbench_datasets.table.size import check_bytes, check_column_count, check_table_size
@@ -37,6 +37,7 @@ class Reading:
     dates: tuple[str, ...]
     date_format: str
     date_parts: tuple[str, ...]
+    environment: tuple[str, ...]  # columns, and parts of dates, that make environments
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def open_table(path: str, drop: Sequence[str], needed: Iterable[str], how: Readi
     names = _check_columns(sources)
     titled = len(sources) > 1 and FILE not in names and FILE in needed
     listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    parts = [part for name in how.dates if name in names for part in part_names(name, how.date_parts)]
+    dates = [name for name in how.dates if name in names]
+    parts = [part for name in dates for part in part_names(name, parts_of(name, how.date_parts, how.environment))]
     parts += [FILE] if titled else []
     for name in (*(name for name in needed if name not in parts), *how.dates, *drop):
         if name not in names:
@@ -82,8 +84,9 @@ def _check_columns(sources: Sequence[_Source]) -> list[str]:
     """The columns of the first file; all others must have the same."""
     first: list[str] = []
     for source in sources:
-        names = _guard(source.path, _column_names, source.path, source.separator)
-        check_column_count(source.path, names)
+        every = _guard(source.path, _column_names, source.path, source.separator)
+        check_column_count(source.path, every)
+        names = [name for name in every if name]  # a line that ends in separators makes columns without one
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise InvalidSetting(f"dataset 'table': {source.path} has two columns {twice[0]!r}.\nRename one of them.")
@@ -157,7 +160,7 @@ def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], tit
     files = tuple((source.path, data.num_rows) for source, data in zip(sources, tables, strict=True))
     data = tables[0] if len(tables) == 1 else join_tables(tables, [file_title(file) for file, _ in files], titled)
     data = convert_texts(data, how.missing, how.thousands, how.decimal)
-    data, formats = replace_dates(data, how.dates, how.date_parts, how.date_format)
+    data, formats = replace_dates(data, how.dates, how.date_parts, how.date_format, how.environment)
     digest = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     return TableFile(path, digest, data, files, formats)
 

@@ -32,6 +32,8 @@ def _columns(settings: TableSettings, prepared: Prepared) -> Rows:
             kind = f"target, {prepared.target.task}"
         elif name in settings.environment:
             kind = "environment"
+        elif name == settings.weight:
+            kind = "weight"
         elif feature is not None:
             kind = feature.kind
         elif name in settings.drop:
@@ -70,16 +72,20 @@ def _environments(prepared: Prepared) -> Rows:
     rows: Rows = []
     for role, environments in roles.items():
         for name, places in environments.items():
-            rows.append({"environment": name, "role": role, "rows": len(places), **_target_of(prepared, places)})
+            weight = {} if prepared.weights is None else {"weight": f"{prepared.weights[places].sum():.6g}"}
+            counts = {"rows": len(places), **weight}
+            rows.append({"environment": name, "role": role, **counts, **_target_of(prepared, places)})
     return rows
 
 
 def _target_of(prepared: Prepared, rows: Integers) -> dict[str, object]:
     target = prepared.target
-    y = target.y[rows]
+    y, weights = target.y[rows], np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
     if target.task == "regression":
-        return {"mean of target": f"{y.mean():.4g}", "std of target": f"{y.std():.4g}"}
-    shares = np.bincount(y, minlength=len(target.classes)) / len(y)
+        mean = np.average(y, weights=weights)
+        spread = np.sqrt(np.average(np.square(y - mean), weights=weights))
+        return {"mean of target": f"{mean:.4g}", "std of target": f"{spread:.4g}"}
+    shares = np.bincount(y, weights, minlength=len(target.classes)) / weights.sum()
     if len(target.classes) == 2:
         return {f"share of {target.classes[1]}": f"{shares[1]:.3f}"}
     common = np.argsort(-shares, kind="stable")[:5]

@@ -70,6 +70,7 @@ class TableSettings:
     validation_rows: int = setting(0, "most validation rows of each environment that is validated on; 0: all")
     test_rows: int = setting(5000, "most rows of each test environment, sampled anew for each seed; 0: all")
     least_rows: int = setting(10, "fewest rows that an environment may have")
+    weight: str = setting("", "the column that says how much each row counts, in training and in scores; no feature")
 
     def __post_init__(self) -> None:
         if min(self.train_rows, self.validation_rows, self.test_rows) < 0 or self.least_rows < 2:
@@ -99,11 +100,14 @@ class TableSettings:
                 raise ValueError(f"date_parts={parts} is wrong at {part!r}.\nName some of {', '.join(PARTS)}, once.")
         if len(set(self.dates)) < len(self.dates) or set(self.dates) & set(self.drop):
             raise ValueError(f"dates={','.join(self.dates)} names a column twice, or one of drop.\nName it once.")
+        if self.weight and self.weight in self.dates:
+            raise ValueError(f"column {self.weight!r} is both in dates and in weight.\nName it once.")
 
     def _check_names(self) -> None:
         """No column and no environment has two roles."""
         used: dict[str, str] = {}
         columns = {"target": (self.target,), "environment": self.environment, "drop": self.drop}
+        columns |= {"weight": (self.weight,)}
         columns |= {"categorical": self.categorical, "numeric": self.numeric}
         columns |= {"ordinal": tuple(parse_ordinals(self.ordinal))}
         environments = {"train": self.train_in, "validation": self.validation_in, "test": self.test_in}
@@ -118,5 +122,6 @@ class TableSettings:
     @property
     def reading(self) -> Reading:
         return Reading(
-            self.separator, self.missing, self.thousands, self.decimal, self.dates, self.date_format, self.date_parts
-        )
+            self.separator, self.missing, self.thousands, self.decimal,
+            self.dates, self.date_format, self.date_parts, self.environment,
+        )  # fmt: skip

@@ -74,6 +74,10 @@ class Table(TableSettings, Dataset):
         return self.task == "regression"
 
     @property
+    def notice(self) -> str:
+        return f"Rows are weighted by the column {self.weight!r}." if self.weight else ""
+
+    @property
     def rows_left_out(self) -> Mapping[str, int]:
         return self._prepared.left_out
 
@@ -122,6 +126,7 @@ class Table(TableSettings, Dataset):
             )
         asked = [condition.column for condition in parse_conditions(self.where)]
         named = (*self.categorical, *self.numeric, *parse_ordinals(self.ordinal))
+        asked += [self.weight] if self.weight else []
         unread = [name for name in self.drop if name not in asked]
         return prepare(
             self, open_table(self.path, unread, (self.target, *self.environment, *named, *asked), self.reading)

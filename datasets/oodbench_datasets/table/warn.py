@@ -17,7 +17,7 @@ from oodbench_datasets.table.text import LOOKED_AT, date_formats, marks_of
 
 Array = NDArray[np.float64]
 
-MOSTLY = 0.5  # of a column's rows are numbers: then the other texts are strays
+MOSTLY = 0.5  # of a column's rows are numbers: then the other texts are strays, as a single one always is
 FEWEST = 20  # rows, for a column to look like an identifier or a copy
 ALIKE = 0.999  # correlation, or area under the curve
 EXPLAINED = 0.98  # of the errors that the most frequent class makes
@@ -29,7 +29,7 @@ def find_warnings(settings: TableSettings, prepared: Prepared) -> list[str]:
     table = prepared.table
     warnings = []
     for name in table.names:
-        if name in (*settings.environment, *settings.drop):
+        if name in (*settings.environment, *settings.drop, settings.weight):
             continue
         found = list(_read_wrongly(table, name))
         if name != settings.target:
@@ -52,7 +52,8 @@ def _read_wrongly(table: TableFile, name: str) -> Iterator[str]:
     numbers = np.array([is_number(text) for text in levels.texts], dtype=bool)
     marked = [marks_of(text) for text in levels.texts]
     readable = numbers | np.array([marks is not None for marks in marked], dtype=bool)
-    if rows.sum() and rows[readable].sum() / rows.sum() >= MOSTLY:
+    one_stray = readable.sum() > 1 and (~readable).sum() == 1
+    if rows.sum() and (one_stray or rows[readable].sum() / rows.sum() >= MOSTLY):
         if not readable.all():
             strays = [levels.texts[place] for place in np.flatnonzero(~readable)]
             yield (

@@ -48,6 +48,11 @@ def test_nothing_but_pages_comes_along() -> None:
     assert not kinds & {".py", ".pyc", ".md"}
 
 
+def test_all_boards_are_on_the_site(pages: dict[str, str]) -> None:
+    assert "boards/index.html" in pages
+    assert "boards/methods/erm.html" in pages
+
+
 def test_the_board_is_on_the_site_as_a_page() -> None:
     page = Path("leaderboards/acs_travel_2024/fair/page/index.html")
     assert (SITE / page).read_bytes() == (ROOT / page).read_bytes()
