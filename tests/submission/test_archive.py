@@ -45,26 +45,27 @@ def declared(size: int) -> bytes:
     return content[: start + 24] + size.to_bytes(4, "little") + content[start + 28 :]
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "it is not a zip file"),
-        (b"PK\x03\x04" + bytes(500), "it is not a zip file"),
-        (WHOLE[:-30], "it is not a zip file"),
-        (WHOLE[:30] + b"?" + WHOLE[31:], "it is not a whole zip file"),
-        (WHOLE + b"PK\x06\x07" + bytes(40), "it has more members than a submission"),
-        (plain(("../../.bashrc", b"x")), "it has a member '../../.bashrc', which no submission has"),
-        (plain(("studies/../study.json", b"x")), "which no submission has"),
-        (plain(("model.pickle", b"x")), "which no submission has"),
-        (plain(("manifest.json", b"x"), ("manifest.json", b"x")), "it has a member twice"),
-        (lzma((RESULTS, b"x")), "is encrypted, or packed in another way than deflate"),
-        (declared(archive.MEMBER_BYTES + 1), f"{RESULTS} is larger than 64 MB"),
-        (plain((RESULTS, b"x")), "it has no manifest.json"),
-        (WHOLE, "manifest.json: it has no schema number"),
-        (plain(("manifest.json", b"[" * 100_000)), "manifest.json: it is not JSON"),
-        (plain(("manifest.json", b'{"schema": 1}')), "manifest.json: files: field required"),
-    ],
-)  # fmt: skip
+REFUSED = {
+    "empty": (b"", "it is not a zip file"),
+    "header only": (b"PK\x03\x04" + bytes(500), "it is not a zip file"),
+    "end cut off": (WHOLE[:-30], "it is not a zip file"),
+    "a byte changed": (WHOLE[:30] + b"?" + WHOLE[31:], "it is not a whole zip file"),
+    "more members": (WHOLE + b"PK\x06\x07" + bytes(40), "it has more members than a submission"),
+    "a path outside": (plain(("../../.bashrc", b"x")), "it has a member '../../.bashrc', which no submission has"),
+    "dots in a path": (plain(("studies/../study.json", b"x")), "which no submission has"),
+    "a pickle": (plain(("model.pickle", b"x")), "which no submission has"),
+    "a member twice": (plain(("manifest.json", b"x"), ("manifest.json", b"x")), "it has a member twice"),
+    "lzma": (lzma((RESULTS, b"x")), "is encrypted, or packed in another way than deflate"),
+    "too large": (declared(archive.MEMBER_BYTES + 1), f"{RESULTS} is larger than 64 MB"),
+    "no manifest": (plain((RESULTS, b"x")), "it has no manifest.json"),
+    "no schema number": (WHOLE, "manifest.json: it has no schema number"),
+    "not JSON": (plain(("manifest.json", b"[" * 100_000)), "manifest.json: it is not JSON"),
+    "a field missing": (plain(("manifest.json", b'{"schema": 1}')), "manifest.json: files: field required"),
+}  # fmt: skip
+
+
+# named, since an archive holds the time at which it was made, and xdist's processes must agree on names
+@pytest.mark.parametrize(("content", "reason"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_submission_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "theirs.zip"
     path.write_bytes(content)
