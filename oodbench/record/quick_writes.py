@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sqlalchemy.pool import ConnectionPoolEntry
 
+READERS_SECONDS = 1  # that another process which reads is waited for
+
 
 class QuickWrites:
     """Knows the connections that MLflow opens to a database file from now on."""
@@ -32,7 +34,7 @@ class QuickWrites:
         """Call it while nobody else writes. Where another process reads, it is slower, or the log stays for a while."""
         own = None
         with contextlib.suppress(sqlite3.OperationalError):
-            own = sqlite3.connect(self._path)
+            own = sqlite3.connect(self._path, timeout=READERS_SECONDS)
         if own is None:
             yield
             return
@@ -44,8 +46,8 @@ class QuickWrites:
                 yield
             finally:
                 self._quick = False
-                _try(own, "wal_checkpoint(truncate)")
-                self._reconnect()
+                self._reconnect()  # before: what MLflow keeps open reads, and would be waited for
+                _try(own, "wal_checkpoint(passive)")
                 _try(own, "journal_mode = delete")
 
     def _add(self, connection: Any, pooled: ConnectionPoolEntry) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -128,7 +129,9 @@ def test_many_writes_leave_a_plain_database(tmp_path: Path) -> None:
             reader.execute("SELECT count(*) FROM runs").fetchone()
             store.create_run(experiment, "second", {}, 2)
         assert modes() == ("wal", 2)
+    started = time.monotonic()
     with store.many_writes():
-        pass
-    assert modes() == ("delete", 2)
+        store.create_run(experiment, "third", {}, 3)
+    assert time.monotonic() - started < 4, "it waits for connections of its own"
+    assert modes() == ("delete", 3)
     assert not list(tmp_path.glob("*-wal"))
