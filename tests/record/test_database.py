@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from oodbench.errors import Notice, Unreachable
+from oodbench.record.delivery import deliver
 from oodbench.record.tracking import Record
 from parcels import kill_in_creation, put
 
@@ -129,9 +130,16 @@ def test_many_writes_leave_a_plain_database(tmp_path: Path) -> None:
             reader.execute("SELECT count(*) FROM runs").fetchone()
             store.create_run(experiment, "second", {}, 2)
         assert modes() == ("wal", 2)
-    started = time.monotonic()
     with store.many_writes():
-        store.create_run(experiment, "third", {}, 3)
-    assert time.monotonic() - started < 4, "it waits for connections of its own"
-    assert modes() == ("delete", 3)
+        pass
+    assert modes() == ("delete", 2)
     assert not list(tmp_path.glob("*-wal"))
+
+
+def test_a_delivery_does_not_wait_for_connections_of_its_own(tmp_path: Path) -> None:
+    store = Record(None, tmp_path)
+    first, second = put(tmp_path, "a", "b")
+    deliver(store, first)
+    started = time.monotonic()
+    deliver(store, second)
+    assert time.monotonic() - started < 4  # SQLite would wait for 5
