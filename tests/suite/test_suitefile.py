@@ -181,7 +181,8 @@ def test_methods_are_what_the_command_line_takes(tmp_path: Path) -> None:
     listed = ["hist_gb", "hist_gb:environment", "sklearn:sklearn.linear_model.Ridge"]
     path = tmp_path / "suite.toml"
     path.write_text(
-        f'title = "Mine"\nmethods = {listed}\ntrials = 1\nseeds = 1\n[[boards]]\nname = "one"\ndataset = "selection_bias"\n'
+        f'title = "Mine"\nmethods = {listed}\ntrials = 1\nseeds = 1\n[[boards]]\nname = "one"\n'
+        'dataset = "selection_bias"\n'
         "settings = { majority = 40, minority = 10, test_rows = 10 }\n[modes.fair]\n"
         '[modes.quick.methods."hist_gb:environment"]\nfix = { max_leaf_nodes = 2 }\n'
     )
