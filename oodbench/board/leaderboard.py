@@ -59,7 +59,7 @@ class Leaderboard:
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
     notices: tuple[str, ...] = ()  # what a reader must know of the data
-    task: str = ""
+    task: Task = "regression"
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
     against: str = ""  # the method that the others are compared with, instead of each with each
