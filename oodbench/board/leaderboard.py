@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ class Leaderboard:
     metrics: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
     notices: tuple[str, ...] = ()  # what a reader must know of the data
-    task: str = ""
+    task: Task = "regression"
     over: Over = "seeds"  # what tiers and the shown interval are about
     tiers: Tiers = NOTHING_COMPARED  # of the first metric
     against: str = ""  # the method that the others are compared with, instead of each with each
@@ -251,6 +251,19 @@ def compile_leaderboard(
         weights,
         None if constant is None else _constant_line(constant, task, metrics, weights),
         any(study.record.data.scaled for study in studies),
+    )
+
+
+def with_picks(board: Leaderboard) -> Leaderboard:
+    """The board with what each selector would have chosen, as `price` has it, where a study opened all."""
+    measure = partial(_per_seed, task=board.task, metrics=board.metrics, weights=board.weights)
+    studies = {study.label: study for study in board.studies if not study.record.repeat_of}
+    return replace(
+        board,
+        rows=[
+            replace(row, picks=picks_of(studies[row.label], measure)) if row.label in studies and not row.picks else row
+            for row in board.rows
+        ],
     )
 
 

@@ -55,12 +55,12 @@ def check_over(over: str) -> Over:
 
 
 def print_board(board: Leaderboard, ledger: bool = False) -> None:
-    from oodbench.report.selectors import selectors_of, selectors_table
+    from oodbench.report.selectors import selectors_table
     from oodbench.report.tables import ledger_table, notes, rich_table
 
     console = output()
-    tables = [rich_table(board)] + ([selectors_table(board)] if selectors_of(board) else [])
-    for table in tables + ([ledger_table(board)] if ledger else []):
+    tables = [rich_table(board), selectors_table(board), ledger_table(board) if ledger else None]
+    for table in filter(None, tables):
         if not console.is_terminal:
             widest = console.measure(table, options=console.options.update(width=1000)).maximum
             console.width = max(console.width, widest)

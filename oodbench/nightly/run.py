@@ -28,7 +28,7 @@ def run_night(
         result = run_suite(suite, directory=directory, address=address, fresh=True, device="cpu", progress=progress)
     except Interrupted:
         raise Interrupted("stopped.\nA nightly run cannot be continued: the same command starts it again.") from None
-    methods = list(dict.fromkeys(part.method for part, _ in result.parts))
+    methods = list(dict.fromkeys(part.spec.asked.name for part, _ in result.parts))
     progress.stage("measuring the speed of the methods")
     speed = measure(methods)
     ratios = dict(speed.ratios)

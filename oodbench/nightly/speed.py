@@ -26,8 +26,8 @@ from oodbench.engine.recipe import Recipe
 from oodbench.engine.trial import Setup, Trial, training_entropy
 from oodbench.errors import WorkError, one_line
 from oodbench.plugin.method import Method
-from oodbench.plugin.registry import find
 from oodbench.settings.space import draw_configuration
+from oodbench.study.plan import resolve_method
 
 ROUNDS = 9
 TRIALS, ROWS, FEATURES, WIDTH, STEPS = 4, 300, 10, 20, 200
@@ -70,7 +70,7 @@ def main(methods: Sequence[str]) -> None:
     with contextlib.redirect_stdout(sys.stderr):  # methods talk
         for name in methods:
             try:
-                works[name] = _training(find("method", name)(), name)
+                works[name] = _training(resolve_method(name, {}).method, name)
                 works[name]()  # the first time is another: things are imported and allocated
             except (Exception, SystemExit) as error:
                 works.pop(name, None)

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from oodbench.board.leaderboard import with_picks
 from oodbench.report.columns import AGAINST, has_interval
 from oodbench.report.drawing import Look, looks_of
 from oodbench.report.heat import HeatMap, heat_map
+from oodbench.report.selectors import about_selectors, selector_texts
 from oodbench.report.tables import legend, remarks, texts_of, titles_of
-from oodbench.report.text import ABSENT
+from oodbench.report.text import ABSENT, Plain
 
 if TYPE_CHECKING:
     from oodbench.board.leaderboard import Leaderboard
@@ -42,14 +44,6 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Plain:
-    """A table of texts, a row per method."""
-
-    titles: list[str]
-    rows: list[tuple[str, list[str]]]
-
-
-@dataclass(frozen=True)
 class Sheet:
     """All tables of a leaderboard."""
 
@@ -62,6 +56,8 @@ class Sheet:
     remarks: list[str]
     interval_column: int | None
     heat: HeatMap | None
+    selectors: Plain
+    selectors_about: str
     chosen: Plain
     ledger: Plain
     provenance: Plain
@@ -95,6 +91,8 @@ def sheet_of(board: Leaderboard, looks: Mapping[str, Look]) -> Sheet:
         remarks(board),
         titles.index("95 % interval") if has_interval(board) else None,
         heat_map(board, studies),
+        selector_texts(with_picks(board)),
+        about_selectors(board),
         _chosen(records),
         _ledger(records),
         _provenance(studies),

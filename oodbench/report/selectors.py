@@ -1,4 +1,4 @@
-"""What every selector would have chosen among the same trainings, as text: a terminal table, Markdown."""
+"""What every selector would have chosen among the same trainings, as texts: for the terminal, Markdown and the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from oodbench.board.choice import ORACLE
 from oodbench.board.metrics import higher_is_better
 from oodbench.report.columns import title_of
-from oodbench.report.text import line, number_text
+from oodbench.report.text import Plain, line, number_text
 from oodbench.texts import markdown
 
 if TYPE_CHECKING:
@@ -22,45 +22,51 @@ ABOUT = (
 )
 
 
-def selectors_table(board: Leaderboard) -> Table:
-    """What each selector would have chosen."""
+def about_selectors(board: Leaderboard) -> str:
+    return ABOUT.format(metric=title_of(board.metrics[0]))
+
+
+def selector_texts(board: Leaderboard) -> Plain:
+    """A column per selector, a row per method whose picks the board has."""
+    names = sorted({name for row in board.rows for name in row.picks})
+    return Plain(["method", *names], [(row.label, _picked(board, row, names)) for row in board.rows if row.picks])
+
+
+def selectors_table(board: Leaderboard) -> Table | None:
+    """For the terminal; None where the board has no picks."""
     from rich.markup import escape
     from rich.table import Table
 
-    caption = ABOUT.format(metric=title_of(board.metrics[0]))
+    texts = selector_texts(board)
+    if not texts.rows:
+        return None
     title = escape(f"{board.dataset_id}: selectors")
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-    table.add_column("method", no_wrap=True)
-    for name in selectors_of(board):
-        table.add_column(escape(name), justify="right", no_wrap=True)
-    for row in board.rows:
-        if row.picks:
-            table.add_row(escape(row.label), *picked_texts(board, row))
+    table = Table(title=title, title_justify="left", caption=about_selectors(board), caption_justify="left")
+    for name in texts.titles:
+        table.add_column(escape(name), justify="left" if name == texts.titles[0] else "right", no_wrap=True)
+    for label, picked in texts.rows:
+        table.add_row(escape(label), *picked)
     return table
 
 
-def selectors_of(board: Leaderboard) -> list[str]:
-    return sorted({name for row in board.rows for name in row.picks})
+def markdown_selectors(board: Leaderboard) -> list[str]:
+    texts = selector_texts(board)
+    if not texts.rows:
+        return []
+    lines = ["", line(list(map(markdown, texts.titles))), line(["---", *["---:"] * (len(texts.titles) - 1)])]
+    lines += [line([markdown(label), *picked]) for label, picked in texts.rows]
+    return [*lines, "", about_selectors(board)]
 
 
-def picked_texts(board: Leaderboard, row: Row) -> list[str]:
+def _picked(board: Leaderboard, row: Row, names: list[str]) -> list[str]:
     """The first metric with each selector's choice, and what that loses against the oracle's."""
     metric = board.metrics[0]
     values = {name: pick.values.get(metric) for name, pick in row.picks.items()}
     best = values.get(ORACLE)
     sign = -1 if higher_is_better(metric) else 1
     texts = []
-    for name in selectors_of(board):
+    for name in names:
         value = values.get(name)
         price = "" if value is None or best is None or name == ORACLE else f" ({sign * (value - best):+.3f})"
         texts.append(number_text(value) + price)
     return texts
-
-
-def markdown_selectors(board: Leaderboard) -> list[str]:
-    names = selectors_of(board)
-    if not names:
-        return []
-    lines = ["", line(["method", *map(markdown, names)]), line(["---", *["---:"] * len(names)])]
-    lines += [line([markdown(row.label), *picked_texts(board, row)]) for row in board.rows if row.picks]
-    return [*lines, "", ABOUT.format(metric=title_of(board.metrics[0]))]

@@ -1,12 +1,21 @@
-"""Numbers as text, the same in every table; what is absent has one sign."""
+"""Numbers as text, the same in every table, and tables of texts; what is absent has one sign."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from oodbench.board.row import Cell
 
 ABSENT = "–"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A table of texts, a row per method."""
+
+    titles: list[str]
+    rows: list[tuple[str, list[str]]]
 
 
 def number_text(value: float | None, format: str = ".3f") -> str:

@@ -28,13 +28,21 @@ LEAST_STEPS = 16  # of a training that may be stopped at a sixteenth
 
 
 @dataclass(frozen=True)
+class Listed:
+    """What labels say of a method in a suite, rather than its preset and all that it differs in."""
+
+    method: str
+    variant: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Request:
     """What the user asked for, in the user's words: every method on every dataset, each in the same way."""
 
     methods: Sequence[str | type[Method]]  # or METHOD:PRESET, or sklearn:PATH
     datasets: Sequence[str | type[Dataset]]
     options: StudyOptions = field(default_factory=StudyOptions)
-    variant: Sequence[str] | None = None  # what labels say of this way, rather than all that it differs in
+    listed: Listed | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +109,7 @@ def _resolve_study(request: Request, asked: _Asked, dataset_name: str, dataset: 
         budget=budget,
         selecting=selecting,
         fixed=_parsed(asked, asked.preset.fix) | by_hand,
-        label=_label(asked, request.variant, selecting, deviations(setup, usual, by_hand, budget, selecting)),
+        label=_label(asked, request.listed, selecting, deviations(setup, usual, by_hand, budget, selecting)),
     )
 
 
@@ -150,11 +158,11 @@ def _make_data(name: str, dataset: Dataset, budget: Budget) -> SharedData:
         ) from error
 
 
-def _label(asked: _Asked, variant: Sequence[str] | None, selecting: Selecting, differing: list[str]) -> str:
+def _label(asked: _Asked, listed: Listed | None, selecting: Selecting, differing: list[str]) -> str:
     """The row on a leaderboard: the method, and in what it differs from the dataset's or the preset's usual way."""
     name = asked.shown
-    if variant is not None:
-        name, differing = asked.name, [*variant, *unusual_choice(selecting.selector, selecting.choose)]
+    if listed is not None:
+        name, differing = listed.method, [*listed.variant, *unusual_choice(selecting.selector, selecting.choose)]
     return f"{name} ({', '.join(differing)})" if differing else name
 
 
@@ -200,22 +208,22 @@ def snake_case(name: str) -> str:
 
 
 def _resolve_methods(wanted: Sequence[str | type[Method]], spaces: Mapping[str, Any]) -> list[_Asked]:
-    methods: dict[str, _Asked] = {}
-    for plugin in wanted:
-        if isinstance(plugin, str) and plugin.startswith(PREFIX):
-            methods[plugin] = _Asked(plugin, plugin, estimator_method(plugin, spaces)(), Preset(""))
-            continue
-        plain, _, preset_name = plugin.partition(":") if isinstance(plugin, str) else (plugin, "", "")
-        ((name, cls),) = _resolve("method", [plain]).items()
-        preset = Preset("")
-        if preset_name:
-            if preset_name not in cls.presets:
-                raise UnknownName(f"preset of method {name!r}", preset_name, cls.presets)
-            preset = cls.presets[preset_name]
-        shown = f"{name}:{preset_name}" if preset_name else name
-        methods[shown] = _Asked(shown, name, cls(), preset)
+    methods = {asked.shown: asked for asked in (resolve_method(plugin, spaces) for plugin in wanted)}
     check_spaces(spaces, [type(asked.method) for asked in methods.values()])
     return list(methods.values())
+
+
+def resolve_method(wanted: str | type[Method], spaces: Mapping[str, Any]) -> _Asked:
+    """METHOD, METHOD:PRESET, sklearn:PATH, or a class given by hand."""
+    if isinstance(wanted, str) and wanted.startswith(PREFIX):
+        return _Asked(wanted, wanted, estimator_method(wanted, spaces)(), Preset(""))
+    plain, _, preset_name = wanted.partition(":") if isinstance(wanted, str) else (wanted, "", "")
+    ((name, cls),) = _resolve("method", [plain]).items()
+    if not preset_name:
+        return _Asked(name, name, cls(), Preset(""))
+    if preset_name not in cls.presets:
+        raise UnknownName(f"preset of method {name!r}", preset_name, cls.presets)
+    return _Asked(f"{name}:{preset_name}", name, cls(), cls.presets[preset_name])
 
 
 def _usual(dataset: Dataset, asked: _Asked) -> Setup:

@@ -10,11 +10,11 @@ from typing import Any
 from oodbench.board.metrics import check_metrics
 from oodbench.errors import UnknownName, UserError, did_you_mean
 from oodbench.plugin.described import find_dataset, is_path
-from oodbench.plugin.registry import Kind, names
+from oodbench.plugin.registry import names
 from oodbench.settings.fields import configure
 from oodbench.settings.option import Options, like, option
 from oodbench.settings.space import Value, fixed_text
-from oodbench.study.plan import Request, StudySpec, resolve
+from oodbench.study.plan import Listed, Request, StudySpec, resolve
 from oodbench.study.spec import Budget, Resources, Selecting, StudyOptions
 from oodbench.suite.published import Figure, check_figures
 
@@ -76,7 +76,7 @@ class BoardSpec:
     title: str
     dataset: str  # its name, or the path of its description
     settings: tuple[Mapping[str, Any], ...]
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # or METHOD:PRESET, or sklearn:PATH
     metrics: tuple[str, ...] = ()  # none: the usual ones of the task
     trials: int | None = None
     curve: Curve | None = None
@@ -179,9 +179,7 @@ def expand(suite: Suite, mode: Mode, overrides: Overrides) -> list[Part]:
     """All studies of the suite in this mode, checked as far as can be without making data."""
     for board in suite.boards:
         if not is_path(board.dataset):
-            _check_installed(suite, "dataset", f"board {board.name!r} is on dataset", board.dataset)
-        for method in board.methods:
-            _check_installed(suite, "method", f"board {board.name!r} lists method", method)
+            _check_installed(suite, board)
     parts = [
         _part(suite, mode, board, settings, method, point, overrides)
         for board in suite.boards
@@ -228,7 +226,7 @@ def _part(
             selector=overrides.selector or suite.selector,
         )
         name = f"{method}:{way.preset}" if way.preset else method
-        (spec,) = resolve(Request([name], [board.dataset], asked, variant))
+        (spec,) = resolve(Request([name], [board.dataset], asked, Listed(method, variant)))
     except UserError as error:
         if method in (*mode.methods, *mode.boards.get(board.name, ())):
             where = f"modes.{mode.name}, method {method!r} on board {board.name!r}"
@@ -258,10 +256,11 @@ def _check_metrics(suite: Suite, board: BoardSpec) -> None:
             raise UserError(f"{suite.file}: boards.{board.name}.metrics: {error}") from None
 
 
-def _check_installed(suite: Suite, kind: Kind, where: str, name: str) -> None:
-    installed = names(kind)
+def _check_installed(suite: Suite, board: BoardSpec) -> None:
+    name, installed = board.dataset, names("dataset")
     if name not in installed:
         raise UserError(
-            f"{suite.file}: {where} {name!r}, which is not installed.{did_you_mean(name, installed)}\n"
-            f"Install it, or narrow the suite with --{kind}; installed: {', '.join(installed)}."
+            f"{suite.file}: board {board.name!r} is on dataset {name!r}, which is not installed."
+            f"{did_you_mean(name, installed)}\n"
+            f"Install it, or narrow the suite with --dataset; installed: {', '.join(installed)}."
         )

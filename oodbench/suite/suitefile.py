@@ -252,4 +252,6 @@ def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:
             trials=way.positive("trials", None),
         )
         way.close()
+        if ways[method].preset and ":" in method:
+            way.fail("preset", "is for methods that are listed without one", "\nLeave it out, or list METHOD alone.")
     return ways

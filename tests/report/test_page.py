@@ -21,6 +21,7 @@ from oodbench.errors import UserError
 from oodbench.plugin.registry import find
 from oodbench.report.cost import draw_search
 from oodbench.report.drawing import style
+from oodbench.report.formats import render
 from oodbench.report.page import Chapter, render_page
 from oodbench.report.page_data import looks_on
 from oodbench.study.plan import Request, StudySpec, plan, resolve
@@ -29,7 +30,7 @@ from oodbench.study.reproduce import command_for
 from oodbench.study.spec import StudyOptions
 from oodbench.suite.results import BoardResult, Point
 from oodbench.suite.suite import BoardSpec, Curve
-from pages import METHODS, NOTICE, STATES, census_board, study
+from pages import METHODS, NOTICE, STATES, census_board, study, with_all_opened
 from studies import changed, failed
 
 LINKED = ("board_chosen.csv", "board_sweep.csv")  # files that a reader may fetch; the page needs none
@@ -146,6 +147,27 @@ def test_tiers_and_intervals_are_in_the_table() -> None:
     heads = [attributes for _, attributes in page.elements if "aria-sort" in attributes]
     assert {one["aria-sort"] for one in heads} == {"none"}
     assert "95 % interval" in page.within("button")
+
+
+def test_what_every_selector_would_have_chosen_is_below_its_figure() -> None:
+    studies = [with_all_opened(study("erm", 0.2, ["a", "b"], 3, 4)), study("irm", 0.3, ["a", "b"], 3, 4)]
+    shown = rendered(compile_leaderboard("data", studies))
+    heading = "What each selector would have chosen, opened after the choice"
+    assert (
+        shown.index("Test against validation error") < shown.index(heading) < shown.index(">Chosen hyper-parameters<")
+    )
+    table = shown.partition(heading)[2].partition("</table>")[0]
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
+    titles, (label, *picked) = lines  # irm did not open all
+    assert label == "erm"
+    of = dict(zip(titles[1:], picked, strict=True))
+    error, best = re.match(r"([.\d]+) \(\+0\.003\)$", of["worst"]), float(of["oracle"])
+    assert error is not None
+    assert float(error[1]) == pytest.approx(best + 0.003, abs=0.0011)
+    markdown = render(compile_leaderboard("data", studies, price=True), "md")
+    assert f"| erm | {' | '.join(picked)} |" in markdown
+    assert any("All configurations were opened after the choice" in text for text in Page(shown).within("p"))
+    assert heading not in rendered(board())
 
 
 def test_a_page_against_a_method_has_words_instead_of_tiers() -> None:

@@ -12,6 +12,8 @@ from oodbench.board.row import Cell, Published
 from oodbench.cli.main import main
 from oodbench.errors import UserError
 from oodbench.plugin.described import write_description
+from oodbench.study.plan import Request, plan, resolve
+from oodbench.study.spec import StudyOptions
 from oodbench.suite.suite import Overrides, Part, expand
 from oodbench.suite.suitefile import read_suite, suite_names
 from oodbench_datasets.table.table import EXAMPLE
@@ -49,7 +51,18 @@ def call(
         ("seeds = 2", 'seeds = 2\nselector = "best"', "mine.toml: selector: there is no selector 'best'"),
         ("[modes.usual]", '[modes.usual]\nwithout = ["srm"]', "modes.usual.without names 'srm', which no board has"),
         ('mode = "usual"', 'mode = "unusual"', "mine.toml: mode is 'unusual', which is not among modes"),
-        ('["erm", "irm"]', '["erm", "irm", "srn"]', "'regression' lists method 'srn', which is not installed. Did you"),
+        (
+            '["erm", "irm"]',
+            '["erm", "irm", "srn"]',
+            "boards.regression, method 'srn': there is no method 'srn'. Did you",
+        ),
+        (
+            '["erm", "irm"]',
+            '["erm", "irm", "srm:relesed"]',
+            "no preset of method 'srm' 'relesed'. Did you mean 'released'?",
+        ),
+        ('["erm", "irm"]', '["erm", "irm", "srn:released"]', "there is no method 'srn'. Did you mean 'srm'?\nKnown: "),
+        ('["erm", "irm"]', '["erm", "irm", "sklearn:no.Such"]', "there is no estimator 'no.Such'"),
         ('["erm", "irm"]', '["erm", "erm"]', "mine.toml: methods names 'erm' twice"),
         ('["erm", "irm"]', "[1]", "mine.toml: methods must be a list of texts"),
         ('name = "curve"', 'name = "regression"', "boards[1].name is 'regression' a second time"),
@@ -162,6 +175,29 @@ def test_a_board_may_be_on_a_described_dataset(tmp_path: Path) -> None:
     gone = read_suite(str(tmp_path / "suite.toml"))
     with pytest.raises(UserError, match="gone.toml cannot be read: No such file or directory"):
         expand(gone, gone.find_mode(None), Overrides())
+
+
+def test_methods_are_what_the_command_line_takes(tmp_path: Path) -> None:
+    listed = ["hist_gb", "hist_gb:environment", "sklearn:sklearn.linear_model.Ridge"]
+    path = tmp_path / "suite.toml"
+    path.write_text(
+        f'title = "Mine"\nmethods = {listed}\ntrials = 1\nseeds = 1\n[[boards]]\nname = "one"\n'
+        'dataset = "selection_bias"\n'
+        "settings = { majority = 40, minority = 10, test_rows = 10 }\n[modes.fair]\n"
+        '[modes.quick.methods."hist_gb:environment"]\nfix = { max_leaf_nodes = 2 }\n'
+    )
+    assert [part.spec.label for part in parts(path)] == listed
+    assert [part.spec.label for part in parts(path, "quick")] == [listed[0], f"{listed[1]} (quick)", listed[2]]
+    assert [part.method for part in parts(path, methods=("hist_gb:environment",))] == ["hist_gb:environment"]
+    tiny = {"majority": 40, "minority": 10, "test_rows": 10}
+    by_hand = resolve(Request(listed, ["selection_bias"], StudyOptions(settings=tiny, trials=1, seeds=1)))
+    ours, theirs = (
+        [study.study_id for study in plan(specs, "cpu")] for specs in ([part.spec for part in parts(path)], by_hand)
+    )
+    assert ours == theirs
+    path.write_text(path.read_text().replace("fix = { max_leaf_nodes = 2 }", 'preset = "class"'))
+    with pytest.raises(UserError, match="environment.preset is for methods that are listed without one.\nLeave it out"):
+        read_suite(str(path))
 
 
 def test_a_mode_may_leave_methods_out(tmp_path: Path, write_suite: Write) -> None:

@@ -16,7 +16,7 @@ import pytest
 import oodbench
 from oodbench.board.leaderboard import compile_leaderboard
 from oodbench.report.page import Chapter, write_chapters
-from pages import METHODS, STATES, census_board, study
+from pages import METHODS, STATES, census_board, study, with_all_opened
 
 pytest.importorskip("selenium", reason="selenium is not installed (extra browser)")
 pytestmark = [
@@ -37,14 +37,14 @@ Open = Callable[[str], Any]
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A board as large as they come; and two that are small, with tiers."""
+    """A board as large as they come; and small ones, the first with tiers and all configurations opened."""
     folder = tmp_path_factory.mktemp("pages")
     small = [
         compile_leaderboard(f"data r={shift}", [study(label, 0.2 + shift, ["a", "b"]) for label in ("erm", "irm")])
         for shift in (0.0, 0.1)
     ]
     three = [study(label, centre, ["a", "b"]) for label, centre in (("srm", 0.2), ("erm", 0.5), ("irm", 0.3))]
-    tiers = [compile_leaderboard("data with tiers", three)]
+    tiers = [compile_leaderboard("data with tiers", [with_all_opened(made) for made in three])]
     return {
         "census": oodbench.write_page(census_board(), folder / "census"),
         "small": write_chapters(folder / "small", "Small", [Chapter("Some", tiers), Chapter("Others", small)]),
@@ -160,6 +160,17 @@ def test_the_table_filters_by_words_and_by_tier(open_page: Open) -> None:
     assert labels(page)[0] == "srm"
     assert page.find_element(By.CSS_SELECTOR, ".count").text == "1 of 3"
     assert len(labels(page)) == 1 + 2 + 2  # other boards are as they were
+
+
+def test_the_table_of_selectors_is_below_their_figure(open_page: Open) -> None:
+    from selenium.webdriver.common.by import By
+
+    page = open_page("small")
+    (figure,) = page.find_elements(By.CSS_SELECTOR, "figure.selection")
+    (table,) = page.find_elements(By.CSS_SELECTOR, '[aria-label="Selectors of data with tiers"] table')
+    assert table.is_displayed()
+    assert table.location["y"] >= figure.location["y"] + figure.size["height"]
+    assert [cell.text for cell in table.find_elements(By.CSS_SELECTOR, "tbody th")] == ["srm", "irm", "erm"]
 
 
 def test_the_theme_follows_the_system_until_the_reader_says_otherwise(open_page: Open, browser: Any) -> None:
