@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodbench.errors import one_line
 from oodbench.plugin.selector import told_to
-from oodbench.study.outcome import complete_configurations, rows_for
+from oodbench.study.outcome import complete_configurations, data_used, rows_for
 from oodbench.study.record import CONSTANT, ConcludedStudy, StudyRecord
 from oodbench.study.sealed import fingerprint_test_data
 from oodbench.study.selectors import find_selector, select
@@ -117,6 +117,7 @@ def _terms_fault(record: StudyRecord, again: Study) -> str:
         "information": (record.information, tuple(again.information)),
         "knowledge of the choice": (record.choice_told, told_to(find_selector(record.selector))),
         "number of trials": (record.ledger.trials, len(record.configurations)),
+        "description of the data": (record.data, data_used(again)),
     }
     wrong = [what for what, (claimed, true) in said.items() if claimed != true]
     return f"its {wrong[0]} is not what its plug-ins say" if wrong else ""

@@ -136,10 +136,11 @@ def _train(
         ran |= set(own)
     choice = concluded.record.choice
     assert choice is not None
-    trained = {seed: [choice.of_seed(seed)] for seed in study.seeds if (choice.of_seed(seed), seed) in predictors}
+    chosen = {seed: choice.of_seed(seed) for seed in study.seeds if (choice.of_seed(seed), seed) in predictors}
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
-    tested, _, _ = open_test(study, predictors, Wanted(dict.fromkeys(study.seeds, ()) | trained), meter)
-    models = {seed: predictors[number, seed] for seed, (number,) in trained.items()}
+    wanted_on_test = Wanted({seed: [chosen[seed]] if seed in chosen else [] for seed in study.seeds})
+    tested, _, _ = open_test(study, predictors, wanted_on_test, meter)
+    models = {seed: predictors[number, seed] for seed, number in chosen.items()}
     tested += score_coefficients(study, models, choice)
     return pd.DataFrame([*rows, *tested], columns=list(dict.fromkeys([*KEY, "rows", *SCORES, *meter.metrics]))), ran
 

@@ -137,6 +137,7 @@ def easy_environment(study: ConcludedStudy) -> ConcludedStudy:
         (lambda study: changed(study, information=("environments",)), "its information is not what its plug-ins say"),
         (lambda study: changed(study, budget__trials=10**12), "it tried 3 of 1,000,000,000,000 trials"),
         (lambda study: changed(study, label="srm"), "its label is not what its plug-ins say"),
+        (lambda study: changed(study, data__scaled=True), "its description of the data is not what its plug-ins say"),
         (lambda study: changed(study, label="erm2"), "its label is not what its plug-ins say"),
         (lambda study: changed(study, label="erm (x)\nverified"), "its label is not what its plug-ins say"),
         (lambda study: changed(study, provenance__versions={"oodbench": "0.0.1"}), "it was made with oodbench 0.0.1"),
