@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from oodbench.errors import UserError
 
 VARIABLE = "OODBENCH_DATA"
 
@@ -40,6 +43,21 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)  # of a full disk, give back what was taken
+
+
+@contextmanager
+def filling(folder: Path) -> Iterator[Path]:
+    """A temporary folder that becomes the new `folder` when it is whole; otherwise it is deleted."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists already.\nName a new folder, or remove it first.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @dataclass(frozen=True)

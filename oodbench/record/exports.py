@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from oodbench.encoder.encoder import Encoder
 from oodbench.errors import UnknownName, UnusableData, UserError
+from oodbench.plugin.files import filling
 from oodbench.record.model_files import (
     ARRAYS,
     MODELS,
@@ -93,18 +93,10 @@ def with_encoder(record: StudyRecord, model: StoredModel, encoder: Encoder | Non
 
 def write_export(folder: Path, study: ConcludedStudy, members: Mapping[str, Member], refit: bool, onnx: bool) -> None:
     """All of it, or nothing."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already.\nName a new folder, or remove it first.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with filling(folder) as partial:
         _write(partial, study, members, refit)
         if onnx:
             (partial / ONNX).write_bytes(build_onnx(Ensemble(tuple(members.values()))))
-        partial.chmod(0o755)
-        partial.replace(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write(folder: Path, study: ConcludedStudy, members: Mapping[str, Member], refit: bool) -> None:

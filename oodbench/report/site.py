@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 from oodbench.board.cells import ENDING
 from oodbench.errors import UserError
+from oodbench.plugin.files import filling
 from oodbench.report.committed import CommittedBoard, read_committed
 from oodbench.report.site_pages import (
     Cell,
@@ -59,19 +59,8 @@ def _numbered(name: str) -> Iterable[str]:
 
 def write_site(folder: Path, source: Path) -> list[Path]:
     """All of it, into a new folder; or nothing."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already.\nName a new folder, or remove it first.")
-    boards = read_committed(source)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        _write(partial, boards)
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    folder.chmod(0o755)
+    with filling(folder) as partial:
+        _write(partial, read_committed(source))
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -104,7 +93,7 @@ def _write(folder: Path, boards: Sequence[CommittedBoard]) -> None:
 
 def _copy_files(folder: Path, board: CommittedBoard) -> list[tuple[str, str]]:
     """What there is of the board, beside its page: texts of links, and where they lead."""
-    known: list[tuple[str, str]] = [
+    kinds = [
         ("All boards of this folder on one page, with figures, ledger and provenance", PAGE),
         ("What is shown, as CSV", f"{board.name}.csv"),
         ("Every seed and environment, as CSV", f"{board.name}{ENDING}"),
@@ -112,9 +101,11 @@ def _copy_files(folder: Path, board: CommittedBoard) -> list[tuple[str, str]]:
         ("Every configuration that was tried, as CSV", f"{board.name}{SWEEP}"),
     ]
     links = []
-    for text, name in known:
+    for text, name in kinds:
         source, target = board.folder / name, folder / "files" / board.place / name
         if source.is_file():
+            if source.resolve() != board.folder.resolve() / name:  # a site must not publish what is elsewhere
+                raise UserError(f"{source} is behind a symbolic link.\nPut the file itself there.")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             links.append((text, quote(f"files/{board.place}/{name}")))

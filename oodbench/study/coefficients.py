@@ -21,12 +21,13 @@ def score_coefficients(study: Study, models: Mapping[int, Predictor], choice: Ch
     """Result rows with the mean squared error of the causal coefficients, and of those that are truly zero."""
     rows = []
     for seed, model in models.items():
-        true = study.dataset.coefficients(seed)
-        if true is None or not isinstance(model, FittedModel) or not isinstance(model.model, Linear):
+        given = study.dataset.coefficients(seed)
+        if given is None or not isinstance(model, FittedModel) or not isinstance(model.model, Linear):
             continue
+        true = np.asarray(given, np.float64)  # a plug-in may give a list
         features = study.data.train[seed][0].x.shape[1]
-        if np.shape(true) != (features,):
-            raise StudyFailed(f"coefficients must be {features} numbers, one for each column, not {np.shape(true)}")
+        if true.shape != (features,):
+            raise StudyFailed(f"coefficients must be {features} numbers, one for each column, not {true.shape}")
         of_units = model.predict(np.vstack([np.eye(features), np.zeros(features)]))
         squares = np.square(of_units[:-1] - of_units[-1] - true)
         for name, places in (("causal", true != 0), ("noncausal", true == 0)):

@@ -229,7 +229,7 @@ def _record(
         configurations=tuple(study.configurations),
         failures=tuple(failures),
         choice=choice,
-        data=_data_used(study),
+        data=data_used(study),
         opening=opening,
         metrics=tuple(meter.metrics) if meter else (),
         missing=dict(meter.missing) if meter else {},
@@ -251,13 +251,13 @@ def _granted(budget: Budget) -> Granted:
     )
 
 
-def _data_used(study: Study) -> DataUsed:
-    data, first = study.data, study.seeds[0]
+def data_used(study: Study) -> DataUsed:
+    data, first, columns = study.data, study.seeds[0], study.dataset.columns
     return DataUsed(
         fingerprint=data.fingerprint,
         validation_fingerprint=data.validation_fingerprint,
         features=data.train[first][0].x.shape[1],
-        columns=study.dataset.columns,
+        columns=None if columns is None else tuple(columns),
         training_rows={environment.name: len(environment) for environment in data.train[first]},
         validation_rows={environment.name: len(environment) for environment in data.validation[first]},
         scaled=bool(study.dataset.target_is_scaled),

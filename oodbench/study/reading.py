@@ -48,7 +48,8 @@ def _check_choice(record: StudyRecord, choice: Chosen) -> None:
     if beyond:
         raise Damaged(f"it has no configuration {min(beyond)}, which was chosen")
     seeds = seeds_of(record)
-    if choice.by_seed and not (len(choice.by_seed) == len(seeds) and all(seed in seeds for seed in choice.by_seed)):
+    every = len(choice.by_seed) == record.budget.seeds and all(seed in seeds for seed in choice.by_seed)
+    if choice.by_seed and not every:
         raise Damaged("its choice is not one for every seed")
 
 
@@ -95,10 +96,11 @@ def mismatch(record: StudyRecord, results: pd.DataFrame) -> str:
     if not (results["chosen"] == (results["configuration"] == results["seed"].map(record.choice.of_seed))).all():
         return "its chosen rows are not those of the configuration that was chosen"
     test = results[results["chosen"] & (results["part"] == "test")]
-    seeds, environments = seeds_of(record), test["environment"].nunique()
-    every_seed = set(test["seed"]) == set(seeds)
+    count, environments = record.budget.seeds, test["environment"].nunique()
+    seeds = seeds_of(record)  # it may be said to have more than fit into the memory
+    every_seed = test["seed"].nunique() == count and all(seed in seeds for seed in test["seed"].unique().tolist())
     once = not test.duplicated(["seed", "environment"]).any()
-    if not (environments and every_seed and once and len(test) == len(seeds) * environments):
+    if not (environments and every_seed and once and len(test) == count * environments):
         return NOT_EVERY_ROW
     scores = ["error"] if record.task == "regression" else ["error", "accuracy", "f1"]
     if not all(test[name].notna().all() and (test[name].abs() < math.inf).all() for name in scores):

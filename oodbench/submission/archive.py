@@ -48,11 +48,17 @@ def read_members(path: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check_declared(members)
-            return {member.filename: archive.read(member) for member in members}  # no more than is declared
+            return {member.filename: _read_declared(archive, member) for member in members}
     except Damaged:
         raise
     except DAMAGED:
         raise Damaged("it is not a whole zip file") from None
+
+
+def _read_declared(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """`ZipFile.read` would unpack all that there is, and then cut it to what is declared."""
+    with archive.open(member) as file:
+        return file.read(member.file_size)
 
 
 def _check_directory(content: bytes) -> None:

@@ -12,6 +12,8 @@ from oodbench.study.plan import StudySpec, plan
 from oodbench.study.record import StudyRecord
 from oodbench.study.study import Study
 
+MOST_UNUSED = 10_000  # trials
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -27,7 +29,7 @@ def plan_records(records: Sequence[StudyRecord]) -> Planned:
     tried = {record.study_id: record.configurations for record in records}  # of searches that decided on the way
     groups: dict[tuple[str, int, int, str], list[tuple[str, StudySpec]]] = {}
     for record in records:
-        fault = missing_plugin(record)
+        fault = missing_plugin(record) or _endless_search(record)
         try:
             if fault:
                 raise OodbenchError(fault)
@@ -60,6 +62,12 @@ def missing_plugin(record: StudyRecord) -> str:
         if name not in names(kind):
             return f"{kind} {name!r} is not an installed plug-in"
     return ""
+
+
+def _endless_search(record: StudyRecord) -> str:
+    """A space of few points is searched whole, whatever the budget; but a budget must be one that can be planned."""
+    tried, granted = len(record.configurations), record.budget.trials
+    return f"it tried {tried} of {granted:,} trials" if granted > max(tried, MOST_UNUSED) else ""
 
 
 def _one_line(error: OodbenchError) -> str:

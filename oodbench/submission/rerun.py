@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.moderated import Numbers
 from oodbench.engine.scoring import SCORES
-from oodbench.study.record import NO_CONFIGURATION, ConcludedStudy
+from oodbench.errors import one_line
+from oodbench.study.coefficients import score_coefficients
+from oodbench.study.record import COEFFICIENTS, CONSTANT, NO_CONFIGURATION, ConcludedStudy
 from oodbench.study.sealed import Wanted, open_test
 
 if TYPE_CHECKING:
@@ -66,19 +69,24 @@ def draw_trainings(studies: Sequence[ConcludedStudy], count: int) -> list[Traini
 def rerun(study: Study, concluded: ConcludedStudy, trainings: Sequence[Training], differing: Sequence[str]) -> Rerun:
     """`differing` is in what this machine differs from that of the submission: then bits need not agree."""
     wanted = {(configuration, seed) for _, configuration, seed in trainings}
-    with _as_a_worker():
-        here, ran = _train(study, concluded, wanted)
+    title = concluded.record.title
+    try:
+        with _as_a_worker():
+            here, ran = _train(study, concluded, wanted)
+    except (Exception, SystemExit) as error:  # of the plug-ins
+        return Rerun(title, len(wanted), 0, "bit for bit", f"it cannot be run again here: {one_line(error)}")
     recorded = _recorded(concluded, here)
     how: How = "bit for bit"
     fault = _other_bits(here, recorded)
     if fault and differing:
         how = "by statistics"
         fault = _other_statistics(here, recorded, concluded)
+    fault = fault or _more_rows(concluded, here, ran)
     lost = _scored(concluded.results) & ran - _scored(here)
     if lost:
         configuration, seed = min(lost)
         fault = f"configuration {configuration}, seed {seed} was handed in with scores, and its training fails here"
-    return Rerun(concluded.record.title, len(ran), len(here), how, fault)
+    return Rerun(title, len(ran), len(here), how, fault)
 
 
 def _scored(rows: pd.DataFrame | None) -> set[tuple[int, int]]:
@@ -128,9 +136,12 @@ def _train(
         ran |= set(own)
     choice = concluded.record.choice
     assert choice is not None
-    chosen = {seed: [number] if (number := choice.of_seed(seed), seed) in predictors else [] for seed in study.seeds}
+    chosen = {seed: choice.of_seed(seed) for seed in study.seeds if (choice.of_seed(seed), seed) in predictors}
     meter = Meter.of_task(study.dataset.task, study.dataset.classes)
-    tested, _, _ = open_test(study, predictors, Wanted(chosen), meter)
+    wanted_on_test = Wanted({seed: [chosen[seed]] if seed in chosen else [] for seed in study.seeds})
+    tested, _, _ = open_test(study, predictors, wanted_on_test, meter)
+    models = {seed: predictors[number, seed] for seed, number in chosen.items()}
+    tested += score_coefficients(study, models, choice)
     return pd.DataFrame([*rows, *tested], columns=list(dict.fromkeys([*KEY, "rows", *SCORES, *meter.metrics]))), ran
 
 
@@ -139,6 +150,20 @@ def _recorded(concluded: ConcludedStudy, here: pd.DataFrame) -> pd.DataFrame:
     assert concluded.results is not None
     theirs = concluded.results.drop_duplicates(KEY).set_index(KEY)
     return theirs.reindex(here.set_index(KEY).index).reset_index()
+
+
+def _more_rows(concluded: ConcludedStudy, here: pd.DataFrame, ran: set[tuple[int, int]]) -> str:
+    """Of what was scored again, rows that were handed in twice, or that there are none of here."""
+    results = concluded.results
+    assert results is not None
+    of_choice = results["chosen"] & results["part"].isin(["train", "test", COEFFICIENTS])
+    scored = results[of_choice | results["part"].isin(["validation", CONSTANT])]
+    expected = set(here[KEY].itertuples(index=False, name=None))
+    for key, count in Counter(scored[KEY].itertuples(index=False, name=None)).items():
+        configuration, seed, part, environment = key
+        if ((configuration, seed) in ran or part == CONSTANT) and (count > 1 or key not in expected):
+            return f"configuration {configuration}, seed {seed} has a row too many: {part} environment {environment!r}"
+    return ""
 
 
 def _compared(here: pd.DataFrame, recorded: pd.DataFrame) -> list[str]:

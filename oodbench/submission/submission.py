@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BOARD = "board"
+LONGEST = 300  # letters of what is wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +107,19 @@ def read_submission(path: Path) -> Submission:
         ) from None
     except OtherSchema as error:
         raise UserError(
-            f"{path} was written by another version of oodbench: {error}.\nRead it with that version, or pack it again."
+            f"{path} was written by another version of oodbench: {_one_line(error)}.\n"
+            "Read it with that version, or pack it again."
         ) from None
     except Damaged as error:
         raise UserError(
-            f"{path} is not as `oodbench submit` wrote it: {error}.\nGet it once more, or pack the studies again."
+            f"{path} is not as `oodbench submit` wrote it: {_one_line(error)}.\n"
+            "Get it once more, or pack the studies again."
         ) from None
+
+
+def _one_line(error: ValueError) -> str:
+    """It may quote the file, which is somebody else's."""
+    return " ".join(str(error).split())[:LONGEST]
 
 
 def _parse(path: Path, members: dict[str, bytes]) -> Submission:

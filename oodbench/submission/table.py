@@ -7,8 +7,8 @@ from typing import Any
 
 from oodbench.study.document import Damaged
 
-MOST_ROWS = 5_000_000  # of a study
 MOST_COLUMNS = 500
+MOST_VALUES = 50_000_000  # of a study: rows times columns; of a constant column, a billion take a kilobyte
 MOST_TEXT = 256 << 20  # letters of all texts of a table
 CODECS = ("SNAPPY", "UNCOMPRESSED")  # what is written; others may become thousands of times as large
 
@@ -21,9 +21,10 @@ def check_table(content: bytes) -> None:
     try:
         file = ParquetFile(io.BytesIO(content))
         about, schema = file.metadata, file.schema_arrow
-        if about.num_rows > MOST_ROWS or about.num_columns > MOST_COLUMNS or about.num_columns != len(schema):
-            raise Damaged("it has more rows or columns than results have")
         groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        rows = sum(group.num_rows for group in groups)  # what is read, whatever the file says of its rows
+        if rows * len(schema) > MOST_VALUES or not len(schema) == about.num_columns <= MOST_COLUMNS:
+            raise Damaged("it has more rows or columns than results have")
         if any(group.column(place).compression not in CODECS for group in groups for place in range(len(schema))):
             raise Damaged("it is packed in another way than it was written")
         plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
@@ -32,7 +33,7 @@ def check_table(content: bytes) -> None:
             raise Damaged("it has a column of another type than results have")
         shared = ParquetFile(io.BytesIO(content), read_dictionary=texts).read(columns=texts)
         longest = [len(value or "") for column in shared.columns for part in column.chunks for value in _values(part)]
-        if max(longest, default=0) * max(about.num_rows, 1) * len(texts) > MOST_TEXT:
+        if max(longest, default=0) * max(rows, 1) * len(texts) > MOST_TEXT:
             raise Damaged("its texts are longer than those of results")
     except Damaged:
         raise

@@ -25,8 +25,9 @@ class Verdict:
     @property
     def faults(self) -> list[str]:
         """One a line: where, and what is wrong."""
-        found = [f"{finding.study or 'the file'}: {finding.fault}" for finding in self.findings if finding.fault]
-        return found + [f"{again.study}: {again.fault}" for again in self.reruns if again.fault]
+        faults = [f"{finding.study or 'the file'}: {finding.fault}" for finding in self.findings if finding.fault]
+        faults += [f"{again.study}: {again.fault}" for again in self.reruns if again.fault]
+        return [" ".join(fault.split()) for fault in faults]  # labels are somebody else's texts
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -147,6 +148,18 @@ def test_what_is_no_board_is_said_in_two_lines(tmp_path: Path, table: str, reaso
         write_site(tmp_path / "out", tmp_path / "in")
     assert reason in str(refused.value)
     assert len(str(refused.value).splitlines()) == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("linked", ["board_sweep.csv", "page"])
+def test_a_file_of_elsewhere_is_not_published(site: Path, tmp_path: Path, linked: str) -> None:
+    shutil.copytree(site.parent / "boards" / "plain", tmp_path / "in")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "index.html").write_text("secret")
+    (tmp_path / "in" / linked).unlink(missing_ok=True)
+    (tmp_path / "in" / linked).symlink_to(tmp_path / "secret" / ("" if linked == "page" else "index.html"))
+    with pytest.raises(UserError, match=r"is behind a symbolic link\.\nPut"):
+        write_site(tmp_path / "out", tmp_path / "in")
     assert not (tmp_path / "out").exists()
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from concluding import concluded, planned
 from handing import Edit, forge, same_results, with_cell
 from oodbench.errors import UserError
-from oodbench.study.record import ConcludedStudy
+from oodbench.study.record import COEFFICIENTS, CONSTANT, ConcludedStudy
 from oodbench.study.study import Study
 from oodbench.submission.archive import read_members, write_members
 from oodbench.submission.submission import pack, read_submission
@@ -120,6 +121,13 @@ def other_choice(study: ConcludedStudy) -> ConcludedStudy:
     )  # fmt: skip
 
 
+def easy_environment(study: ConcludedStudy) -> ConcludedStudy:
+    """One more, in which there is no error."""
+    assert study.results is not None
+    test = study.results[study.results["part"] == "test"].drop_duplicates(["configuration", "seed"])
+    return replace(study, results=pd.concat([study.results, test.assign(environment="easy", error=0.0)]))
+
+
 @pytest.mark.parametrize(
     ("edit", "fault"),
     [
@@ -127,17 +135,78 @@ def other_choice(study: ConcludedStudy) -> ConcludedStudy:
         (more_trials_and_their_identity, "its configurations are not those that its budget draws"),
         (lambda study: changed(study, recipe={**study.record.recipe, "steps": 21}), "its identity is another's"),
         (lambda study: changed(study, information=("environments",)), "its information is not what its plug-ins say"),
+        (lambda study: changed(study, budget__trials=10**12), "it tried 3 of 1,000,000,000,000 trials"),
         (lambda study: changed(study, label="srm"), "its label is not what its plug-ins say"),
+        (lambda study: changed(study, data__scaled=True), "its description of the data is not what its plug-ins say"),
+        (lambda study: changed(study, label="erm2"), "its label is not what its plug-ins say"),
+        (lambda study: changed(study, label="erm (x)\nverified"), "its label is not what its plug-ins say"),
         (lambda study: changed(study, provenance__versions={"oodbench": "0.0.1"}), "it was made with oodbench 0.0.1"),
         (lambda study: changed(study, method="mine"), "method 'mine' is not an installed plug-in"),
         (lambda study: changed(study, method="sklearn:os.path"), "method 'sklearn:os.path' is not an installed"),
         (lambda study: changed(study, dataset="/dev/zero"), "dataset '/dev/zero' is not an installed plug-in"),
+        (lambda study: changed(study, repeat_of="another"), "its repetition is not what its plug-ins say"),
+        (easy_environment, "its test environments are not those of the dataset"),
         (other_choice, "its validation scores choose another configuration"),
     ],
 )  # fmt: skip
 def test_what_was_changed_is_found_without_training(packed: Path, tmp_path: Path, edit: Edit, fault: str) -> None:
     (found,) = verdict_on(forge(packed, tmp_path / "forged.zip", edit)).faults
     assert fault in found
+    assert len(found.splitlines()) == 1
+
+
+@pytest.mark.parametrize("seeds", [10**12, 10**30])
+def test_more_seeds_than_fit_into_the_memory(packed: Path, tmp_path: Path, seeds: int) -> None:
+    forged = forge(packed, tmp_path / "seeds.zip", lambda study: changed(study, budget__seeds=seeds))
+    with pytest.raises(UserError, match="it does not have one row per seed and test environment"):
+        read_submission(forged)
+
+
+def test_a_row_that_is_there_twice(packed: Path, tmp_path: Path) -> None:
+    """Boards count both, and the first is right."""
+
+    def twice(study: ConcludedStudy) -> ConcludedStudy:
+        assert study.results is not None
+        constant = study.results[study.results["part"] == CONSTANT]
+        return replace(study, results=pd.concat([study.results, constant[:1].assign(error=99.0)]))
+
+    (fault,) = verdict_on(forge(packed, tmp_path / "twice.zip", twice), EVERY).faults
+    assert "has a row too many: constant environment" in fault
+
+
+def test_an_error_of_coefficients_that_was_changed(tmp_path: Path) -> None:
+    pack([concluded(planned("ridge", "irm_sem", settings={"rows": 60}, trials=1, seeds=1))], tmp_path / "sem.zip")
+
+    def better(study: ConcludedStudy) -> ConcludedStudy:
+        assert study.results is not None
+        own = study.results["part"] == COEFFICIENTS
+        assert own.any()
+        return replace(study, results=study.results.assign(error=study.results["error"].mask(own, 0.0)))
+
+    (fault,) = verdict_on(forge(tmp_path / "sem.zip", tmp_path / "better.zip", better), 1).faults
+    assert "coefficients environment 'causal': error is" in fault
+
+
+def test_rows_with_weights_are_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for part in ("train", "validation", "test"):
+        monkeypatch.setattr(SelectionBias, part, _with_weights(getattr(SelectionBias, part)))
+    study = concluded(planned("erm", "selection_bias", **(SMALL | {"trials": 1, "seeds": 1})))
+    assert "weights" in study.record.notice
+    pack([study], tmp_path / "weighted.zip")
+    assert verdict_on(tmp_path / "weighted.zip", 1).faults == []
+
+
+def _with_weights(make: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, seed: [replace(own, weights=np.ones(len(own))) for own in make(self, seed)]
+
+
+def test_a_plugin_that_fails_when_it_runs_again(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("no such\ncolumn")
+
+    monkeypatch.setattr("oodbench.submission.rerun.open_test", fail)
+    (fault,) = verdict_on(packed, 1).faults
+    assert fault.endswith("it cannot be run again here: KeyError: 'no such\\ncolumn'")
 
 
 @pytest.mark.parametrize(("part", "check"), [("train", "training and validation data"), ("test", "test data")])
