@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 
 from oodbench import Mlp, Recipe, Setup, Trainer
 
-FLAGS = (torch.backends.cuda.matmul, torch.backends.cudnn)
+FLAGS: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
 
 
 @pytest.fixture(autouse=True)
