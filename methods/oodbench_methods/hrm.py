@@ -4,6 +4,8 @@ the features that are invariant between the clusters, and again."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 from oodbench import Hparams, Integer, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
 from oodbench.kit import check_clusters, cluster_mechanisms, sub_populations
@@ -11,6 +13,15 @@ from oodbench.kit import check_clusters, cluster_mechanisms, sub_populations
 
 def random_labels(rows: Rows, clusters: int) -> Tensor:
     return (rows.uniform(rows.y.shape[-1]) * clusters).long()
+
+
+@cache
+def contrasts(clusters: int, dtype: Any, device: Any) -> Tensor:
+    """Helmert's contrasts [contrast, cluster]: made once, for they are the same in every step."""
+    from scipy.linalg import helmert
+    from torch import tensor
+
+    return tensor(helmert(clusters), dtype=dtype, device=device)
 
 
 class HRM(LossMethod):
@@ -46,14 +57,12 @@ class HRM(LossMethod):
         return sub_populations(labels, hp.clusters, weights)
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
-        from scipy.linalg import helmert
-
-        features = rows.gates.shape[1]
+        features, clusters = rows.gates.shape[1], rows.explored
         # the spread of the clusters' gradients is the size of those of clusters - 1 contrasts between them
-        contrasts = rows.explored.new_tensor(helmert(rows.explored.shape[1])) @ rows.explored  # [trial, contrast, row]
-        gradients = [rows.first_layer_gradient(contrast)[:, :, :features] for contrast in contrasts.unbind(1)]
+        between = contrasts(clusters.shape[1], clusters.dtype, clusters.device) @ clusters  # [trial, contrast, row]
+        gradients = [rows.first_layer_gradient(contrast)[:, :, :features] for contrast in between.unbind(1)]
         spread = sum(gradient.square().sum(1) for gradient in gradients)  # [trial, feature]
         invariance = (rows.gates * spread).sum(-1)
-        risk = rows.risk(rows.explored.mean(1))
+        risk = rows.risk(clusters.mean(1))
         objective: Tensor = risk + hp.penalty * invariance + hp.sparsity * rows.gates.sum(-1)
         return objective

@@ -31,25 +31,34 @@ class KerHRM(Method):
         "megabytes": Integer(1, 1_000_000, default=256, searched=False),
     }
     trials_per_task = kit.MOST_TRIALS
+    on_gpu = True
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
         kit.check_clusters(hparams, train)
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        return kit.fit_by_seed(self.space, train, trials, lambda rows, same, hp: fit_seed(rows, same, hp, trainer))
+        def fit(rows: TrainingRows, same: Sequence[Trial], hp: Hparams) -> list[kit.TangentModel]:
+            return fit_seed(rows, same, hp, trainer)
+
+        return list(kit.fit_by_seed(self.space, train, trials, fit, trainer.device))
 
 
 def fit_seed(rows: TrainingRows, trials: Sequence[Trial], hp: Hparams, trainer: Trainer) -> list[kit.TangentModel]:
-    """The trials on one seed: they share its tangent features, of which each takes as many as its rank."""
+    """The trials on one seed: they share its tangent features, of which each takes as many as its rank.
+
+    All of it is on the trainer's device, but for the directions of the features and the finished models.
+    """
+    device = trainer.device
     by_scale = hp.invariance == "scale" or (hp.invariance == "auto" and rows.task == "classification")
     learn_invariant = kit.invariant_by_scale if by_scale else kit.invariant_by_gradient
-    basis, features = kit.tangent_features(rows, trials[0].seed, hp.width, LARGEST_RANK, hp.basis, hp.megabytes)
-    targets = kit.stacked_targets(rows, len(trials))
+    basis, features = kit.tangent_features(rows, trials[0].seed, hp.width, LARGEST_RANK, hp.basis, hp.megabytes, device)
+    targets = kit.stacked_targets(rows, len(trials), device)
     usable = within_rank = kit.leading_projection(hp.rank, features.shape[1])
-    labels = kit.random_labels(trials, len(rows), hp.clusters)
+    labels = kit.random_labels(trials, len(rows), hp.clusters, device)
     for _ in range(hp.rounds):
         labels = kit.cluster_mechanisms(features, targets, hp.clusters, usable, labels)
         of_clusters = kit.cluster_moments(features, targets, labels, hp.clusters, within_rank)
         theta = learn_invariant(*of_clusters, hp.rank, hp.penalty, trainer)  # [trial, output, direction]
         usable = within_rank - kit.span_projection(theta)
-    return [basis.model(coefficients, rows.task == "classification", hp.megabytes) for coefficients in theta]
+    basis, classification = basis.on_cpu(), rows.task == "classification"
+    return [basis.model(coefficients, classification, hp.megabytes) for coefficients in theta.cpu()]

@@ -29,7 +29,8 @@ class LISA(LossMethod):
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         size = rows.y.shape[-1]
         choice, chance, share = rows.uniform(size), rows.uniform(size), rows.beta(hp.alpha, size)
-        across_environments = draw_partners(chance, same=rows.y, other=rows.environment)
-        across_classes = draw_partners(chance, same=rows.environment, other=rows.y)
+        labels = max(rows.classes, rows.environments.shape[1])
+        across_environments = draw_partners(chance, rows.y, rows.environment, labels)
+        across_classes = draw_partners(chance, rows.environment, rows.y, labels)
         partners = across_environments.where(choice < hp.same_class.unsqueeze(-1), across_classes)
         return (rows.weights * mixed_losses(rows, partners, share)).sum(-1)

@@ -34,7 +34,7 @@ class RDM(LossMethod):
 
         few, shares = rows.sample(hp.sample), equal_shares(rows)
         risks = rows.risk(rows.environments)  # [trial, environment]
-        worst = risks.detach().where(equal_shares(few) > 0, -1.0).argmax(-1)
+        worst = risks.detach().masked_fill(~(equal_shares(few) > 0), -1.0).argmax(-1)
         worst = one_hot(worst, risks.shape[1]).to(risks.dtype)
         gap = (worst - equal_shares(few)).unsqueeze(-1)  # [trial, environment, 1]
         discrepancy = (gap.mT @ mean_kernels(few.losses.unsqueeze(1), few, PRECISIONS) @ gap).flatten()

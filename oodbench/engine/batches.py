@@ -14,6 +14,7 @@ from torch.nn.functional import one_hot
 from oodbench.engine.chance import shuffle
 from oodbench.engine.columns import Column, Places
 from oodbench.engine.data import TrainingRows
+from oodbench.engine.device import send
 from oodbench.engine.trial import Order, Setup, Trial
 
 PackRows = Mapping[int, TrainingRows] | Sequence[TrainingRows]
@@ -99,7 +100,7 @@ class StackedRows:
         return {order: places[: self.explored_rows].sort().values for order, places in self._shuffle("part").items()}
 
     def _shuffle(self, use: str) -> dict[Order, Tensor]:
-        return {order: shuffle(self.rows, order, use).to(self.device) for order in dict.fromkeys(self.orders)}
+        return {order: send(shuffle(self.rows, order, use), self.device) for order in dict.fromkeys(self.orders)}
 
     def _make(self, places: Places | None, explored: Tensor | None = None) -> Batch:
         """The rows at these places, or all."""

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from oodbench.engine.device import send
+
 
 class Chance:
     """Random numbers [trial, ...] on the device of the pack."""
@@ -16,6 +18,7 @@ class Chance:
     def __init__(self, entropies: Sequence[int], device: torch.device) -> None:
         self.generators = [Generator().manual_seed(entropy) for entropy in entropies]
         self.device = device
+        self.alphas: tuple[Tensor, int, list[float]] | None = None
 
     def uniform(self, *shape: int) -> Tensor:
         """Numbers in [0, 1)."""
@@ -30,14 +33,20 @@ class Chance:
     def beta(self, alpha: Tensor, *shape: int) -> Tensor:
         """Beta(alpha, alpha) for alpha [trial]: two gamma variables, the share of the first."""
         pairs = [
-            torch._standard_gamma(torch.full((2, *shape), float(value)), generator=generator)
-            for value, generator in zip(alpha, self.generators, strict=True)
+            torch._standard_gamma(torch.full((2, *shape), value), generator=generator)
+            for value, generator in zip(self._fetched(alpha), self.generators, strict=True)
         ]
         first, second = self._stack(pairs).clamp(min=1e-30).unbind(1)
         return first / (first + second)
 
+    def _fetched(self, alpha: Tensor) -> list[float]:
+        """Its values, fetched once from a GPU: a hyper-parameter is the same tensor in every step."""
+        if self.alphas is None or self.alphas[0] is not alpha or self.alphas[1] != alpha._version:
+            self.alphas = alpha, alpha._version, alpha.tolist()
+        return self.alphas[2]
+
     def _stack(self, draws: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(draws)).to(self.device)
+        return send(torch.stack(list(draws)), self.device)
 
 
 def shuffle(rows: int, order: tuple[int, int], use: str) -> Tensor:

@@ -30,6 +30,7 @@ class Column:
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         self.distinct = [(tensors[array], order) for array, order in numbers]  # [row] or [row, feature]
         self.of_trials = [numbers[key] for key in keys]
+        self.places = torch.tensor(self.of_trials).to(device)  # once: a copy in every step would wait for a GPU
 
     def take(self, places: Places | None) -> list[Tensor]:
         """The rows at these places, or all, of each distinct one."""
@@ -40,7 +41,7 @@ class Column:
         stacked = torch.stack([make(rows) for rows in self.take(places)])
         if len(stacked) == 1:
             return stacked.expand(len(self.of_trials), *stacked.shape[1:])
-        return stacked[torch.tensor(self.of_trials, device=stacked.device)]
+        return stacked[self.places]
 
     def stack_blocks(self, places: Places | None) -> Tensor:
         """These rows, or all, of every block of trials that have the same, where blocks are equally long: [block, ...].

@@ -63,10 +63,12 @@ class Gates:
     def _noise(self, step: int, like: Tensor) -> Tensor:
         import torch
 
+        from oodbench.engine.device import send
+
         if step // BLOCK != self.block:
             self.block = step // BLOCK
             draws = [torch.randn(BLOCK, self.features, generator=generator) for generator in self.generators]
-            self.drawn = self.noise * torch.stack(draws, 1).to(like.device)  # [step, trial, feature]
+            self.drawn = self.noise * send(torch.stack(draws, 1), like.device)  # [step, trial, feature]
         return self.drawn[step % BLOCK]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from oodbench.engine.embeddings import with_embeddings
@@ -25,6 +26,8 @@ from oodbench.errors import TrainingFailed
 from oodbench.settings.space import Space
 
 if TYPE_CHECKING:
+    import torch
+
     from oodbench.engine.batches import PackRows
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -61,6 +64,13 @@ class Trainer:
         self.gradient_steps = 0  # of all trials together
         self.row_visits = 0  # rows that these steps saw, of all trials together
 
+    @cached_property
+    def device(self) -> torch.device:
+        """The device of the study, as trainings use it: a GPU without TF32."""
+        from oodbench.engine.device import prepare
+
+        return prepare(self.setup.device)
+
     def fit(
         self, method: Objective, train: PackRows, trials: Sequence[Trial], steps: Sequence[int] | None = None
     ) -> list[FittedModel]:
@@ -91,21 +101,18 @@ class Training:
     """One training of a pack: its trials come seed by seed."""
 
     def __init__(self, method: Objective, train: PackRows, trials: Sequence[Trial], trainer: Trainer) -> None:
-        import torch
-
         from oodbench.engine.batches import StackedRows
         from oodbench.engine.chance import Chance
 
         self.method, self.name = method, type(method).__name__
         first = next(iter(train.values())) if isinstance(train, Mapping) else train[0]
         setup = replace(trainer.setup, model=with_embeddings(trainer.setup.model, first.categories))
-        device = torch.device(setup.device)
-        chance = Chance([trial.entropy for trial in trials], device)
+        chance = Chance([trial.entropy for trial in trials], trainer.device)
         self.data = StackedRows(train, trials, setup)
         outputs = setup.recipe.outputs(self.data.classification, first.classes)
         units = setup.model.units(outputs)[-2] if setup.model.learns_representation else outputs
         shape = Shape(self.data.features, units, outputs, self.data.environments, self.data.rows)
-        self.hp = stack_hparams(method.search_space(), trials, device)
+        self.hp = stack_hparams(method.search_space(), trials, trainer.device)
         networks = Networks(method.networks(shape, self.hp))
         if method.gate_noise and not isinstance(setup.model, Layered):
             raise TrainingFailed(f"{self.name} has gates before the first layer: use the model linear or mlp.")

@@ -6,7 +6,7 @@ Everything is for the trials of a pack at once. A mechanism is a least squares o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.coding import signed_targets
 from oodbench.errors import InvalidSetting
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 RIDGE = 1e-9  # relative to the mean square of the features
 MOST_ROUNDS = 30
+LOOK = 10  # the round after which a GPU is asked, once, whether the search has ended: to ask is to wait for it
 MOST_ROWS = 16_384  # that the mechanisms are fitted to; more choose among what these found
 SETTLED = 0.1  # of a cluster's average size: fewer rows that move end the search, as in the authors' code
 
@@ -32,19 +33,19 @@ def check_clusters(hparams: Mapping[str, Value], train: TrainingRows) -> None:
         )
 
 
-def stacked_targets(rows: TrainingRows, trials: int) -> Tensor:
+def stacked_targets(rows: TrainingRows, trials: int, device: Any = "cpu") -> Tensor:
     """What a least squares fits, the same for so many trials: values, or classes as -1 and +1. [trial, output, row]"""
     from torch import tensor
 
-    return signed_targets(tensor(rows.y).unsqueeze(0), rows.classes).expand(trials, -1, -1)
+    return signed_targets(tensor(rows.y, device=device).unsqueeze(0), rows.classes).expand(trials, -1, -1)
 
 
-def random_labels(trials: Sequence[Trial], rows: int, clusters: int) -> Tensor:
+def random_labels(trials: Sequence[Trial], rows: int, clusters: int, device: Any = "cpu") -> Tensor:
     """A random cluster for every row, to start from: [trial, row]."""
     from torch import Generator, randint, stack
 
     drawn = [randint(clusters, (rows,), generator=Generator().manual_seed(trial.entropy)) for trial in trials]
-    return stack(drawn)
+    return stack(drawn).to(device)
 
 
 def cluster_mechanisms(
@@ -55,15 +56,19 @@ def cluster_mechanisms(
     features [seed, unit, row], targets [trial, output, row]; usable [trial, unit, unit] turns features into what
     the mechanisms may use of them; labels [trial, row] are where it starts. Rows may have weights [trial, row]. Of more
     than `MOST_ROWS` rows, the mechanisms are those of a part, always the same; then every row chooses.
+
+    It runs on the device of the features; for a GPU it waits once.
     """
     from torch import Generator, cat, randperm
+
+    from oodbench.engine.device import send
 
     features = cat([features, features.new_ones(len(features), 1, features.shape[2])], 1)
     usable = _keep_constant(usable)
     rows = labels.shape[-1]
     if rows <= MOST_ROWS:
         return _settle(features, targets, clusters, usable, labels, weights)
-    part = randperm(rows, generator=Generator().manual_seed(rows))[:MOST_ROWS].sort().values.to(labels.device)
+    part = send(randperm(rows, generator=Generator().manual_seed(rows))[:MOST_ROWS].sort().values, labels.device)
     few, their_targets = features[:, :, part], targets[:, :, part]
     their_weights = None if weights is None else weights[:, part] / weights[:, part].sum(-1, keepdim=True)
     settled = _settle(few, their_targets, clusters, usable, labels[:, part], their_weights)
@@ -77,14 +82,14 @@ def _settle(
     """The clusters from which few rows move."""
     settled = SETTLED * labels.shape[-1] / clusters
     moving = labels.new_ones(len(labels)) > 0
-    for _ in range(MOST_ROUNDS):
+    for finished in range(1, MOST_ROUNDS + 1):
         mechanisms = _mechanisms(features, targets, sub_populations(labels, clusters, weights), usable)
         chosen = _choose(mechanisms, features, targets)
         moves = chosen != labels
         moved = moves.sum(-1) if weights is None else (weights * moves).sum(-1) * labels.shape[-1]
         labels = chosen.where(moving.unsqueeze(-1), labels)  # a trial that settled stays as it would have alone
         moving = moving & (moved > settled)
-        if not moving.any():
+        if (finished == LOOK or not labels.is_cuda) and not moving.any():
             break
     return labels
 
@@ -102,7 +107,7 @@ def sub_populations(labels: Tensor, clusters: int, weights: Tensor | None = None
         sizes = members.sum(-1, keepdim=True)
         return (members / sizes.clamp(min=1e-30)).where(sizes > 0, weights.unsqueeze(1))
     sizes = members.sum(-1, keepdim=True)
-    return (members / sizes.clamp(min=1)).where(sizes > 0, 1 / labels.shape[-1])
+    return (members / sizes.clamp(min=1)).masked_fill(sizes == 0, 1 / labels.shape[-1])
 
 
 def moments(features: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -54,7 +54,7 @@ def leading_projection(rank: Tensor, directions: int) -> Tensor:
     """The projections [trial, direction, direction] onto the first rank [trial] of so many directions."""
     from torch import arange
 
-    return (arange(directions) < rank.unsqueeze(1)).float().diag_embed()
+    return (arange(directions, device=rank.device) < rank.unsqueeze(1)).float().diag_embed()
 
 
 def span_projection(theta: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def mean_risk(rows: Rows) -> Tensor:
 
 def annealed(penalty: Tensor, anneal: Tensor, step: int, before: float = 1.0) -> Tensor:
     """A penalty's weight [trial] at a step: `before`, and after `anneal` steps its own."""
-    return penalty.where(anneal <= step, penalty.new_tensor(before))
+    return penalty.masked_fill(anneal > step, before)
 
 
 def squared_means(values: Tensor, rows: Rows) -> Tensor:
@@ -129,7 +129,7 @@ def mean_kernels(values: Tensor, rows: Rows, precisions: tuple[float, ...]) -> T
         return means
     own, squares = means.diagonal(dim1=1, dim2=2), weights.square().sum(-1)
     different = (own - len(precisions) * squares) / _free(weights)
-    return means + (different - own).where(1 - squares > SMALLEST, 0.0).diag_embed()
+    return means + (different - own).masked_fill(~(1 - squares > SMALLEST), 0.0).diag_embed()
 
 
 def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:

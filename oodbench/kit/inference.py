@@ -1,7 +1,8 @@
 """Environments that are inferred: the split of the rows under which a reference model is least invariant.
 
 It maximizes IRM's penalty of the reference, summed over rows as in EIIL's code (Creager et al. 2021), by alternation
-rather than by 10,000 gradient steps.
+rather than by 10,000 gradient steps. The CPU does this between two trainings, in double precision: of what is on a GPU
+it needs the parameters of the reference alone, which are fetched when that is trained.
 """
 
 from __future__ import annotations

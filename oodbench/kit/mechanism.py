@@ -145,10 +145,13 @@ def alternate(
     base: Tensor | None = None,
 ) -> Tensor:
     """From one sub-population [trial, row] to the next: `fit` a mechanism to it, then take the share of the rows on
-    which that one's losses are furthest below those of all rows' mechanism; until nothing changes any more."""
+    which that one's losses are furthest below those of all rows' mechanism; until nothing changes any more.
+
+    A GPU is not asked whether something changes, for to ask is to wait: further passes find the same.
+    """
     for _ in range(passes):
         before, weights = weights, worst_share(of_all - fit(weights), share, base)
-        if weights.equal(before):
+        if not weights.is_cuda and weights.equal(before):
             break
     return weights
 
@@ -164,8 +167,10 @@ def fit_mechanism(representation: Tensor, y: Tensor, classes: int, weights: Tens
 
     representation [trial, unit, row], y [trial, row], weights [trial, row]; loss squared or cross_entropy.
     """
+    from torch import arange
+
     if not y.is_floating_point() and loss != "squared":
-        is_class = (y.unsqueeze(1) == y.new_tensor(range(classes)).view(1, -1, 1)).to(weights.dtype)
+        is_class = (y.unsqueeze(1) == arange(classes, device=y.device).view(1, -1, 1)).to(weights.dtype)
         return _fit_logits(representation, is_class, weights)  # is_class [trial, class, row]
     targets = y.unsqueeze(1) if y.is_floating_point() else class_signs(y, classes, weights.dtype)
     coefficients = _coefficients(_gram(representation, weights), representation, _weighted(targets, weights))

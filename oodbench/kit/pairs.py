@@ -22,17 +22,19 @@ def mixed_losses(rows: Rows, partners: Tensor, share: Tensor) -> Tensor:
     return share * mixed.losses + (1 - share) * mixed.losses_for(others.y)
 
 
-def draw_partners(chance: Tensor, same: Tensor, other: Tensor) -> Tensor:
+def draw_partners(chance: Tensor, same: Tensor, other: Tensor, labels: int | None = None) -> Tensor:
     """For each row the place of one that is equal in `same` and differs in `other`; itself, where there is none.
 
-    All are labels or numbers in [0, 1) [trial, row]; each candidate is equally likely.
+    All are labels or numbers in [0, 1) [trial, row]; each candidate is equally likely. Labels are below `labels`;
+    without it, the largest is looked up, which waits for a GPU.
     """
     from torch import arange
 
-    labels = int(other.max()) + 1
+    if labels is None:
+        labels = int(same.maximum(other).max()) + 1
     group = same * labels + other
     order = group.argsort(dim=-1, stable=True)  # rows with one `same` side by side, and in there those with one `other`
-    sizes = chance.new_zeros(len(group), (int(same.max()) + 1) * labels).long()
+    sizes = group.new_zeros(len(group), labels * labels)
     sizes = sizes.scatter_add(1, group, group.new_ones(group.shape))
     starts = sizes.cumsum(-1) - sizes
     own, own_start = sizes.gather(1, group), starts.gather(1, group)

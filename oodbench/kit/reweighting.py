@@ -34,17 +34,20 @@ def decorrelating_weights(
     import torch
 
     scaled = (x - x.mean(0)) / (x.std(0) + 1e-12)
-    powers = torch.tensor(np.hstack([scaled**power for power in range(1, order + 1)]), dtype=torch.float32)
+    device = trainer.device
+    stacked = np.hstack([scaled**power for power in range(1, order + 1)])
+    powers = torch.tensor(stacked, dtype=torch.float32, device=device)
     powers = (powers - powers.mean(0)) / (powers.std(0, correction=0) + 1e-6)
-    column = torch.arange(powers.shape[1]) % x.shape[1]
+    column = torch.arange(powers.shape[1], device=device) % x.shape[1]
     different = column.unsqueeze(0) != column.unsqueeze(1)
-    logits = torch.zeros(1, len(x), requires_grad=True)
-    optimizer = trainer.optimizer("adam", logits, torch.tensor([RATE]), torch.zeros(1), rows=len(x))
+    logits = torch.zeros(1, len(x), requires_grad=True, device=device)
+    rate, decay = (torch.full((1,), value, device=device) for value in (RATE, 0.0))
+    optimizer = trainer.optimizer("adam", logits, rate, decay, rows=len(x))
     for _ in range(steps):
         objective = decorrelation(powers, logits.softmax(-1)[0], different, spread)
         (gradient,) = torch.autograd.grad(objective, logits)
         optimizer.step(gradient)
-    weights: NDArray[np.float64] = logits.detach().double().softmax(-1)[0].numpy() * len(x)
+    weights: NDArray[np.float64] = logits.detach().double().softmax(-1)[0].cpu().numpy() * len(x)
     return weights
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.fitted import FittedModel
@@ -30,15 +30,16 @@ def fit_by_seed(
     train: Mapping[int, TrainingRows],
     trials: Sequence[Trial],
     fit: Callable[[TrainingRows, Sequence[Trial], Hparams], Sequence[P]],
+    device: Any = "cpu",
 ) -> list[P]:
     """Predictors of the trials, in their order, where those of one seed share work.
 
-    `fit` gets a seed's rows, its trials, and the hyper-parameters of these as a loss method sees them.
+    `fit` gets a seed's rows, its trials, and the hyper-parameters of these as a loss method sees them, on the device.
     """
     fitted: dict[int, P] = {}
     for seed in sorted({trial.seed for trial in trials}):
         positions = [position for position, trial in enumerate(trials) if trial.seed == seed]
         of_seed = [trials[position] for position in positions]
-        models = fit(train[seed], of_seed, stack_hparams(space, of_seed))
+        models = fit(train[seed], of_seed, stack_hparams(space, of_seed, device))
         fitted |= zip(positions, models, strict=True)
     return [fitted[position] for position in range(len(trials))]

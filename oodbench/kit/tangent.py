@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def tangent_features(
-    rows: TrainingRows, seed: int, width: int, rank: int, most_rows: int, megabytes: int
+    rows: TrainingRows, seed: int, width: int, rank: int, most_rows: int, megabytes: int, device: Any = "cpu"
 ) -> tuple[TangentBasis, Tensor]:
     """A seed's random network and its leading directions, and the rows projected onto them [1, direction, row].
 
@@ -33,7 +33,7 @@ def tangent_features(
     """
     import torch
 
-    x = torch.tensor(rows.x, dtype=torch.float32)
+    x = torch.tensor(rows.x, dtype=torch.float32, device=device)
     basis = TangentBasis.fit(x, width, rank, most_rows, training_entropy("tangent", 0, seed))
     return basis, basis.project(x, megabytes).unsqueeze(0)
 
@@ -50,21 +50,24 @@ class TangentBasis:
 
     @classmethod
     def fit(cls, x: Tensor, width: int, rank: int, most_rows: int, entropy: int) -> TangentBasis:
-        """The `rank` leading directions (fewer where there are fewer rows) of at most `most_rows` of the rows x."""
+        """The `rank` leading directions (fewer where there are fewer rows) of at most `most_rows` of the rows x.
+
+        The CPU finds them, in double precision: what is on a GPU is fetched for it, once.
+        """
         import torch
         from scipy.sparse.linalg import eigsh
 
         generator = torch.Generator().manual_seed(entropy)
-        hidden = _uniform(generator, width, x.shape[1] + 1) / x.shape[1] ** 0.5
-        read_out = _uniform(generator, width) / width**0.5
-        sample = x[torch.randperm(len(x), generator=generator)[:most_rows].sort().values]
+        hidden = (_uniform(generator, width, x.shape[1] + 1) / x.shape[1] ** 0.5).to(x.device)
+        read_out = (_uniform(generator, width) / width**0.5).to(x.device)
+        sample = x[torch.randperm(len(x), generator=generator)[:most_rows].sort().values.to(x.device)]
         inputs, gates, units = _layers(sample, hidden, read_out)
         kernel = (inputs @ inputs.T) * (gates @ gates.T) + units @ units.T + 1  # [row, row]
         rank = min(rank, len(sample) - 1)
-        values, vectors = eigsh(kernel.double().numpy(), k=rank, v0=np.ones(len(sample)))
+        values, vectors = eigsh(kernel.double().cpu().numpy(), k=rank, v0=np.ones(len(sample)))
         leading = np.argsort(-values)
         scale = np.sqrt(np.maximum(values[leading], 1e-9 * values.max()))
-        directions = torch.from_numpy(vectors[:, leading] / scale).float()  # [row, direction]
+        directions = torch.from_numpy(vectors[:, leading] / scale).float().to(x.device)  # [row, direction]
         return cls(
             hidden=hidden,
             read_out=read_out,
@@ -84,8 +87,15 @@ class TangentBasis:
             features[:, start:stop] = projected.T
         return features
 
+    def on_cpu(self) -> TangentBasis:
+        """The same, fetched from its device."""
+        return TangentBasis(**{name: tensor.cpu() for name, tensor in vars(self).items()})
+
     def model(self, theta: Tensor, classification: bool, megabytes: int) -> TangentModel:
-        """The predictor with coefficients theta [output, direction]: a change of the network's parameters."""
+        """The predictor with coefficients theta [output, direction]: a change of the network's parameters.
+
+        Both are on the CPU.
+        """
         return TangentModel(
             hidden=self.hidden.numpy(),
             read_out=self.read_out.numpy(),

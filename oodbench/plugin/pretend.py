@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from oodbench.plugin.traffic import Traffic
+
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 FETCHING = {"numpy", "__array__"}  # what the CPU alone can do
 INDEXING = {"__getitem__", "__setitem__"}  # indices may be on the CPU
@@ -20,11 +22,17 @@ class Mixed(RuntimeError):
 
 
 class PretendGpu(TorchFunctionMode):
-    """While it is entered, `cuda` is the pretend device."""
+    """While it is entered, `cuda` is the pretend device; `traffic` counts what is copied and waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traffic = Traffic()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
         name = _name(func)
         given = [value for value in _leaves((args, kwargs or {})) if isinstance(value, Tensor)]
         on_gpu = [value for value in given if _is_marked(value)]
@@ -40,6 +48,9 @@ class PretendGpu(TorchFunctionMode):
                 f"mixes tensors of the GPU and the CPU in {name}: make new tensors on the device of the rows, "
                 "as in rows.y.new_zeros(...) or torch.zeros(..., device=rows.y.device)"
             )
+        if name == "__iter__":
+            return iter(self.__torch_function__(Tensor.unbind, types, args))
+        self.traffic.count(name, args, kwargs or {}, on_gpu, asked)
         args, kwargs = _on_cpu(args), _on_cpu(dict(kwargs or {}))
         result = func(*args, **kwargs)
         gpu = bool(on_gpu) if asked is None else asked == "cuda"
@@ -74,7 +85,7 @@ def _asked_device(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 
 def _on_cpu(value: Any) -> Any:
-    if isinstance(value, torch.device):
+    if isinstance(value, torch.device) or (isinstance(value, str) and value.startswith("cuda")):
         return CPU
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(map(_on_cpu, value))

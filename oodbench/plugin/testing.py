@@ -211,11 +211,12 @@ def method_checks(cls: type[Method]) -> list[Check]:
         checks.append(("trains on two classes", lambda: of_method.trains("classification", 2, SETUP)))
         checks.append(("trains on three classes", lambda: of_method.trains("classification", 3, SETUP)))
     if issubclass(cls, LossMethod):
-        checks += [
-            ("trains a linear model", lambda: of_method.trains(cls.tasks[0], 2, LINEAR)),
-            ("would run on a GPU", of_method.runs_on_gpu),
-            ("gives the same result alone or in a pack, in batches", lambda: of_method.alone_or_packed(IN_BATCHES)),
-        ]
+        checks.append(("trains a linear model", lambda: of_method.trains(cls.tasks[0], 2, LINEAR)))
+    if cls.on_gpu:
+        checks.append(("would run on a GPU", of_method.runs_on_gpu))
+    if issubclass(cls, LossMethod):
+        in_batches = "gives the same result alone or in a pack, in batches"
+        checks.append((in_batches, lambda: of_method.alone_or_packed(IN_BATCHES)))
     return [
         *checks,
         ("gives the same result for the same seed", of_method.repeats),

@@ -49,6 +49,15 @@ def test_larger_models_make_smaller_packs() -> None:
     assert sizes[3] > sizes[2]
 
 
+def test_packs_of_a_gpu_are_as_large_as_its_page_says() -> None:
+    recipe, models = Recipe(), (Linear(), Mlp(width=(20, 10)), Mlp(width=(256, 256)))
+    sizes = {
+        device: [trials_that_fit(Setup(model, recipe, device), rows=2000, outputs=2) for model in models]
+        for device in ("cpu", "cuda")
+    }
+    assert sizes == {"cpu": [64, 31, 1], "cuda": [1024, 1024, 124]}
+
+
 def test_a_pack_holds_the_rows_of_as_many_seeds_as_memory_has_room_for() -> None:
     setup = Setup(Linear(), Recipe())
     assert seeds_that_fit(setup, 16_384, 10_000) == 1024  # full batches are not divided

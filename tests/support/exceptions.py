@@ -35,6 +35,7 @@ NEEDS = {"python docs/picture.py": "chromedriver"}
 INSTALLS = "installs everything from a package index; tox did so before this test"
 CENSUS = "downloads from the Census Bureau; tests/datasets/test_census.py fetches from a server of its own"
 NO_CLUSTER = "there is no such cluster here; its oodbench commands are parsed, the script's grammar is checked"
+NO_GPU = "needs a GPU; tests/methods/test_gpu.py trains every method on a pretend one"
 MINUTES = "takes long and has a tox environment of its own"
 
 NOT_RUN = [  # (what the command begins with or has, why)
@@ -54,6 +55,7 @@ NOT_RUN = [  # (what the command begins with or has, why)
     ("--from /media/usb", "there is no such disk; tests/datasets/test_census.py takes files from folders"),
     ("oodbench data fetch", CENSUS),
     ("leaderboards/acs_travel_2024/suite.toml", "needs the census files of 2024; tox -e acs runs it"),
+    ("--device cuda", NO_GPU),
     ("ray up", NO_CLUSTER),
     ("kubectl exec", NO_CLUSTER),
     ("#SBATCH", NO_CLUSTER),
