@@ -310,18 +310,12 @@ def raw_codes(rows: pums.Persons) -> np.ndarray:
     return np.nan_to_num(np.column_stack([columns[name] for name in sorted(columns) if name != "ST"]))
 
 
-@pytest.mark.parametrize(
-    ("name", "seeds", "elsewhere"),
-    [("logistic regression", 30, (0.642, 0.546, 0.071, 0.343)), ("boosting", 3, (0.677, 0.618, 0.033, 0.557))],
-)
-def test_known_models_score_on_real_rows_as_they_were_measured_elsewhere(
-    real: Path, name: str, seeds: int, elsewhere: tuple[float, ...]
-) -> None:
+def test_a_logistic_regression_scores_on_real_rows_as_it_was_measured_elsewhere(real: Path) -> None:
     """2000 rows of MA, raw codes: accuracy in validation; its mean, std and minimum over 48 states.
 
     Elsewhere means over three seeds; the minimum has a std of .010 over seeds, so that it takes many to compare it.
+    `tox -e science` compares boosting.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -330,12 +324,11 @@ def test_known_models_score_on_real_rows_as_they_were_measured_elsewhere(
     x = np.concatenate([raw_codes(one) for one in rows]).astype(np.float32)
     y = np.concatenate([one.label for one in rows])
     state = np.repeat(range(len(rows)), [len(one) for one in rows])
-    found = []
-    for seed in range(seeds):
+    scores = []
+    for seed in range(30):
         train, validation = AcsTravel(year=2024)._split(seed, "MA", len(rows[0]))
-        linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        model = linear if name == "logistic regression" else HistGradientBoostingClassifier(random_state=seed)
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         right = model.fit(x[train], y[train]).predict(x) == y
         accuracy = (np.bincount(state, right) / np.bincount(state))[1:]
-        found.append((right[validation].mean(), accuracy.mean(), accuracy.std(ddof=1), accuracy.min()))
-    assert np.mean(found, 0) == pytest.approx(elsewhere, abs=0.01)
+        scores.append((right[validation].mean(), accuracy.mean(), accuracy.std(ddof=1), accuracy.min()))
+    assert np.mean(scores, 0) == pytest.approx((0.642, 0.546, 0.071, 0.343), abs=0.01)
