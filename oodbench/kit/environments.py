@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from oodbench.engine.rows import Rows
 
 SMALLEST = 1e-6  # of 1 - sum of squared weights: a single row has no variance
+SMALLEST_EXPONENT = -87.0  # of a number in single precision that has all its digits
 
 
 def check_environments(train: TrainingRows) -> None:
@@ -137,9 +138,11 @@ def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
     centred = values - values.mean(-1, keepdim=True)
     sizes = centred.square().sum(1)
     distances = (sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * centred.mT @ centred).clamp(min=0)
-    kernel = (-precisions[0] * distances).exp()
-    for precision in precisions[1:]:
-        kernel = kernel + (-precision * distances).exp()
+    # results that single precision cannot hold take the exponential ten times as long, and add nothing
+    each = [(-precision * distances).clamp(min=SMALLEST_EXPONENT).exp() for precision in precisions]
+    kernel = each[0]
+    for part in each[1:]:
+        kernel = kernel + part
     return kernel
 
 
