@@ -88,19 +88,18 @@ def logit_variance(rows: Rows, weights: Tensor) -> Tensor:
 
 def variances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased variances [trial, k, unit] of values [trial, unit, row] under weights [trial, k, row]."""
-    from torch import stack
+    from oodbench.kit.moments import Variances
 
-    each = [_centred(values, part).square() @ part.unsqueeze(-1) for part in weights.unbind(1)]
-    return stack(each, 1).squeeze(-1) / _free(weights).unsqueeze(-1)
+    mean_squares: Tensor = Variances.apply(values, weights)
+    return mean_squares / _free(weights).unsqueeze(-1)
 
 
 def covariances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased covariances [trial, k, unit, unit] of values [trial, unit, row] under weights [trial, k, row]."""
-    from torch import stack
+    from oodbench.kit.moments import Covariances
 
-    centred = [_centred(values, part) for part in weights.unbind(1)]
-    each = [(gap * part.unsqueeze(1)) @ gap.mT for gap, part in zip(centred, weights.unbind(1), strict=True)]
-    return stack(each, 1) / _free(weights).view(*weights.shape[:2], 1, 1)
+    mean_products: Tensor = Covariances.apply(values, weights)
+    return mean_products / _free(weights).view(*weights.shape[:2], 1, 1)
 
 
 def bottleneck(rows: Rows) -> Tensor:
@@ -144,10 +143,6 @@ def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
     for part in each[1:]:
         kernel = kernel + part
     return kernel
-
-
-def _centred(values: Tensor, weights: Tensor) -> Tensor:
-    return values - values @ weights.unsqueeze(-1)
 
 
 def _free(weights: Tensor) -> Tensor:
