@@ -23,7 +23,8 @@ def model(widths: tuple[int, ...], features: int, outputs: int) -> nn.Sequential
 def descend(of: Training, loss: Callable[[Training], Tensor], parameters: list[Tensor] | None = None) -> None:
     """The usual loop."""
     optimizer = torch.optim.Adam(parameters or of.net.parameters(), lr=of.rate)
-    for of.step in range(of.steps):
+    for step in range(of.steps):
+        of.step = step
         optimizer.zero_grad()
         loss(of).backward()
         optimizer.step()
@@ -70,7 +71,8 @@ DIRECTIONS = {"and_mask": and_mask_direction, "sand_mask": sand_mask_direction}
 def by_direction(of: Training, direction: Callable[[Training], Tensor]) -> None:
     parameters = list(of.net.parameters())
     optimizer = torch.optim.Adam(parameters, lr=of.rate)
-    for of.step in range(of.steps):
+    for step in range(of.steps):
+        of.step = step
         parts = direction(of).split([parameter.numel() for parameter in parameters])
         for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
@@ -81,7 +83,8 @@ def fish(of: Training) -> None:
     parameters = list(of.net.parameters())
     optimizer = torch.optim.SGD(parameters, lr=of.rate)
     environments = list(zip(of.x.split(of.sizes), of.y.split(of.sizes), strict=True))
-    for of.step in range(of.steps):
+    for step in range(of.steps):
+        of.step = step
         before = [parameter.detach().clone() for parameter in parameters]
         for number in torch.randperm(len(environments)).tolist():
             x, y = environments[number]
@@ -243,7 +246,8 @@ def irm_matrix(of: Training) -> None:
     ones = torch.ones(of.x.shape[1], 1, requires_grad=True)
     optimizer = torch.optim.Adam([matrix], lr=of.rate)
     environments = list(zip(of.x.split(of.sizes), of.y.split(of.sizes), strict=True))
-    for of.step in range(of.steps):
+    for step in range(of.steps):
+        of.step = step
         risk, gaps = torch.zeros(()), torch.zeros(())
         for x, y in environments:
             own = (x @ matrix @ ones).squeeze(1).sub(y).square().mean()
@@ -255,6 +259,5 @@ def irm_matrix(of: Training) -> None:
 
 
 WHOLE: dict[str, Callable[[Training], None]] = {
-    fit.__name__: fit
-    for fit in (afr, dann, dfr, dwr, eiil, fish, irm_matrix, jtt, lisa, reweight, srdo, subsample)
+    fit.__name__: fit for fit in (afr, dann, dfr, dwr, eiil, fish, irm_matrix, jtt, lisa, reweight, srdo, subsample)
 }

@@ -75,7 +75,7 @@ def value(method: LossMethod, setup: Setup) -> tuple[float, torch.Tensor]:
     direction = training.direction(0)
     if type(method).direction is LossMethod.direction:
         direction = method.loss(training.rows(LATE), training.hp)
-    return float(direction.norm()), training.parameters.detach()[0]
+    return float(direction.detach().norm()), training.parameters.detach()[0]
 
 
 def same_losses(setup: Setup, folder: Path) -> set[str]:
@@ -102,13 +102,15 @@ def test_packs_against_eager_trainings(model: Model, report: Callable[[str], Non
     rivals = [name for name in loss_methods() if name not in ENGINE_ONLY]
     theirs = eager("time", model.name, str(setup.recipe.steps), str(ALONE), *rivals)
     ratios: dict[str, float] = {}
-    lines = [f"{model.name}: ms of CPU time a training and step in packs of {TRIALS}, and how many times quicker that is"]
+    lines = [
+        f"{model.name}: ms of CPU time a training and step in packs of {TRIALS}, and how many times quicker that is"
+    ]
     lines.append(f"  {'':16} {'ms in packs':>11} {'against eager':>13} {'engine, one by one':>18}")
     for name, method in loss_methods().items():
         rows = rows_of(method.tasks[0])
         seconds_for(method, rows, trials_of(method, 2), setup)  # warm
         alone = sum(seconds_for(method, rows, [trial], setup) for trial in trials_of(method, TRIALS)[:ALONE]) / ALONE
-        packed = seconds_for(method, rows, trials_of(method, TRIALS), setup) / TRIALS
+        packed = min(seconds_for(method, rows, trials_of(method, TRIALS), setup) for _ in range(2)) / TRIALS
         step = 1000 * packed / setup.recipe.steps
         ratios[name] = theirs[name] / step if name in theirs else alone / packed
         note = "same loss" if name in checked else "" if name in theirs else "rival: engine, one by one"

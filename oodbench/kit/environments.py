@@ -88,23 +88,26 @@ def logit_variance(rows: Rows, weights: Tensor) -> Tensor:
 
 def variances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased variances [trial, k, unit] of values [trial, unit, row] under weights [trial, k, row]."""
-    from oodbench.kit.moments import Variances
+    from torch import stack
 
-    mean_squares: Tensor = Variances.apply(values, weights)
-    return mean_squares / _free(weights).unsqueeze(-1)
+    each = [_centred(values, part).square() @ part.unsqueeze(-1) for part in weights.unbind(1)]
+    return stack(each, 1).squeeze(-1) / _free(weights).unsqueeze(-1)
 
 
 def covariances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased covariances [trial, k, unit, unit] of values [trial, unit, row] under weights [trial, k, row]."""
     from oodbench.kit.moments import Covariances
 
-    mean_products: Tensor = Covariances.apply(values, weights)
+    mean_products: Tensor = Covariances.apply(values, weights)  # type: ignore[no-untyped-call]
     return mean_products / _free(weights).view(*weights.shape[:2], 1, 1)
 
 
 def bottleneck(rows: Rows) -> Tensor:
     """The mean variance [trial] of what the model learned to see, within environments."""
-    spread = variances(rows.learned, rows.environments).mean(-1)  # [trial, environment]
+    from oodbench.kit.moments import Variances
+
+    squares: Tensor = Variances.apply(rows.learned, rows.environments)  # type: ignore[no-untyped-call]
+    spread = squares.mean(-1) / _free(rows.environments)
     return (equal_shares(rows) * spread).sum(-1)
 
 
@@ -143,6 +146,10 @@ def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
     for part in each[1:]:
         kernel = kernel + part
     return kernel
+
+
+def _centred(values: Tensor, weights: Tensor) -> Tensor:
+    return values - values @ weights.unsqueeze(-1)
 
 
 def _free(weights: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ class Variances(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, weights: Tensor) -> Tensor:
         means = values @ weights.mT  # [trial, unit, k]
         ctx.save_for_backward(values, weights, means)
-        parts = zip(means.split(1, -1), weights.unbind(1), strict=True)
+        parts = zip(means.mT.unsqueeze(-1).unbind(1), weights.unbind(1), strict=True)
         return torch.stack([((values - mean).square_() @ part.unsqueeze(-1)).squeeze(-1) for mean, part in parts], 1)
 
     @staticmethod
@@ -42,7 +42,10 @@ class Covariances(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, weights: Tensor) -> Tensor:
         means = values @ weights.mT  # [trial, unit, k]
         ctx.save_for_backward(values, weights, means)
-        gaps = ((values - mean, part) for mean, part in zip(means.split(1, -1), weights.unbind(1), strict=True))
+        gaps = (
+            (values - mean, part)
+            for mean, part in zip(means.mT.unsqueeze(-1).unbind(1), weights.unbind(1), strict=True)
+        )
         return torch.stack([(gap * part.unsqueeze(1)) @ gap.mT for gap, part in gaps], 1)
 
     @staticmethod
