@@ -109,6 +109,12 @@ class Rows:
         """The features, once for all trials of a seed where they share them: [seed or trial, feature, row]."""
         return self._batch.columns[:, : self._program.shape.features]
 
+    def x_at(self, places: Tensor) -> Tensor:
+        """The features of each trial's own choice [trial, row] of these rows: [trial, feature, row]."""
+        from oodbench.engine.batches import take_columns
+
+        return take_columns(self.shared_x, places)
+
     @property
     def classes(self) -> int:
         """How many classes there are, for classification."""
@@ -237,6 +243,10 @@ class Rows:
         outputs, represented = self._program.apply(self._pieces, batch.columns, self.parameters.requires_grad)
         losses = self.recipe.row_losses(outputs, self.y)
         return replace(self, losses=losses, outputs=outputs, _batch=batch, _represented=represented)
+
+    def with_outputs(self, outputs: Tensor) -> Rows:
+        """These rows with other outputs [trial, output, row], and their losses."""
+        return replace(self, losses=self.recipe.row_losses(outputs, self.y), outputs=outputs)
 
     def at(self, parameters: Tensor) -> Rows:
         """The same rows under other parameters [trial, parameter]."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from oodbench.engine.rows import Rows
 
 SMALLEST = 1e-6  # of 1 - sum of squared weights: a single row has no variance
+SMALLEST_EXPONENT = -87.0  # of a number in single precision that has all its digits
 
 
 def check_environments(train: TrainingRows) -> None:
@@ -95,16 +96,18 @@ def variances(values: Tensor, weights: Tensor) -> Tensor:
 
 def covariances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased covariances [trial, k, unit, unit] of values [trial, unit, row] under weights [trial, k, row]."""
-    from torch import stack
+    from oodbench.kit.moments import Covariances
 
-    centred = [_centred(values, part) for part in weights.unbind(1)]
-    each = [(gap * part.unsqueeze(1)) @ gap.mT for gap, part in zip(centred, weights.unbind(1), strict=True)]
-    return stack(each, 1) / _free(weights).view(*weights.shape[:2], 1, 1)
+    mean_products: Tensor = Covariances.apply(values, weights)  # type: ignore[no-untyped-call]
+    return mean_products / _free(weights).view(*weights.shape[:2], 1, 1)
 
 
 def bottleneck(rows: Rows) -> Tensor:
     """The mean variance [trial] of what the model learned to see, within environments."""
-    spread = variances(rows.learned, rows.environments).mean(-1)  # [trial, environment]
+    from oodbench.kit.moments import Variances
+
+    squares: Tensor = Variances.apply(rows.learned, rows.environments)  # type: ignore[no-untyped-call]
+    spread = squares.mean(-1) / _free(rows.environments)
     return (equal_shares(rows) * spread).sum(-1)
 
 
@@ -137,9 +140,11 @@ def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
     centred = values - values.mean(-1, keepdim=True)
     sizes = centred.square().sum(1)
     distances = (sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * centred.mT @ centred).clamp(min=0)
-    kernel = (-precisions[0] * distances).exp()
-    for precision in precisions[1:]:
-        kernel = kernel + (-precision * distances).exp()
+    # results that single precision cannot hold take the exponential ten times as long, and add nothing
+    each = [(-precision * distances).clamp(min=SMALLEST_EXPONENT).exp() for precision in precisions]
+    kernel = each[0]
+    for part in each[1:]:
+        kernel = kernel + part
     return kernel
 
 

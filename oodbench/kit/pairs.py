@@ -16,10 +16,13 @@ def mixed_losses(rows: Rows, partners: Tensor, share: Tensor) -> Tensor:
     partners [trial, row] are places of rows, share [trial, row] is what each row keeps of itself. For a squared loss
     this is the loss for the mixed target, up to a constant.
     """
-    others = rows.take(partners)
-    keep = share.unsqueeze(1)
-    mixed = rows.forward(keep * rows.x + (1 - keep) * others.x)
-    return share * mixed.losses + (1 - share) * mixed.losses_for(others.y)
+    keep, y = share.unsqueeze(1), rows.y.gather(1, partners)
+    if rows.learns_representation:
+        mixed = rows.forward(keep * rows.x + (1 - keep) * rows.x_at(partners))
+    else:  # the outputs of a linear model mix as its inputs do
+        others = rows.outputs.gather(2, partners.unsqueeze(1).expand_as(rows.outputs))
+        mixed = rows.with_outputs(keep * rows.outputs + (1 - keep) * others)
+    return share * mixed.losses + (1 - share) * mixed.losses_for(y)
 
 
 def draw_partners(chance: Tensor, same: Tensor, other: Tensor, labels: int | None = None) -> Tensor:
@@ -32,6 +35,8 @@ def draw_partners(chance: Tensor, same: Tensor, other: Tensor, labels: int | Non
 
     if labels is None:
         labels = int(same.maximum(other).max()) + 1
+    if same.stride(0) == other.stride(0) == 0:  # all trials have the same rows
+        same, other = same[:1], other[:1]
     group = same * labels + other
     order = group.argsort(dim=-1, stable=True)  # rows with one `same` side by side, and in there those with one `other`
     sizes = group.new_zeros(len(group), labels * labels)
@@ -42,5 +47,5 @@ def draw_partners(chance: Tensor, same: Tensor, other: Tensor, labels: int | Non
     candidates = block - own
     place = block_start + (chance * candidates).long().minimum(candidates - 1)
     place = place + own * (place >= own_start)  # past the rows that do not differ
-    drawn = order.gather(1, place.clamp(0, group.shape[1] - 1))
+    drawn = order.expand_as(place).gather(1, place.clamp(0, group.shape[1] - 1))
     return drawn.where(candidates > 0, arange(group.shape[1], device=group.device))

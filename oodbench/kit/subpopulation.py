@@ -122,9 +122,12 @@ def worst_kl(scores: Tensor, radius: Tensor, halvings: int = 36, base: Tensor | 
 def without_largest(losses: Tensor, share: Tensor) -> Tensor:
     """Which rows are left without the floor(share n) largest losses: [trial, row]."""
     # a product such as 0.29 x 100 must not fall below the whole number that it is
-    dropped = (share * losses.shape[-1] * (1 + 1e-6)).floor().unsqueeze(-1)
-    ranks = losses.detach().argsort(dim=-1, descending=True, stable=True).argsort(-1)
-    return ranks >= dropped
+    losses, rows = losses.detach(), losses.shape[-1]
+    dropped = (share * rows * (1 + 1e-6)).floor().clamp(max=rows).unsqueeze(-1).long()
+    last = _descending(losses, (dropped - 1).clamp(min=0))  # of the losses that are left out
+    tied = losses == last
+    left = dropped - (losses > last).sum(-1, keepdim=True)  # of the rows that tie, the first are left out
+    return (losses < last) | (tied & (tied.cumsum(-1) > left)) | (dropped == 0)
 
 
 def base_without_largest(losses: Tensor, share: Tensor, base: Tensor) -> Tensor:
