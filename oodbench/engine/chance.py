@@ -18,7 +18,6 @@ class Chance:
     def __init__(self, entropies: Sequence[int], device: torch.device) -> None:
         self.generators = [Generator().manual_seed(entropy) for entropy in entropies]
         self.device = device
-        self.alphas: tuple[Tensor, int, list[float]] | None = None
 
     def uniform(self, *shape: int) -> Tensor:
         """Numbers in [0, 1)."""
@@ -31,19 +30,12 @@ class Chance:
         return self._stack([torch.randperm(size, generator=generator) for generator in self.generators])
 
     def beta(self, alpha: Tensor, *shape: int) -> Tensor:
-        """Beta(alpha, alpha) for alpha [trial]: two gamma variables, the share of the first."""
-        pairs = [
-            torch._standard_gamma(torch.full((2, *shape), value), generator=generator)
-            for value, generator in zip(self._fetched(alpha), self.generators, strict=True)
-        ]
-        first, second = self._stack(pairs).clamp(min=1e-30).unbind(1)
-        return first / (first + second)
-
-    def _fetched(self, alpha: Tensor) -> list[float]:
-        """Its values, fetched once from a GPU: a hyper-parameter is the same tensor in every step."""
-        if self.alphas is None or self.alphas[0] is not alpha or self.alphas[1] != alpha._version:
-            self.alphas = alpha, alpha._version, alpha.tolist()
-        return self.alphas[2]
+        """Beta(alpha, alpha) for alpha [trial], from two uniform numbers each (Devroye 1996)."""
+        first, second = self.uniform(2, *shape).unbind(1)
+        logarithms = first.clamp(min=1e-30).log() / alpha.view(-1, *[1] * len(shape))
+        ratio = logarithms.exp() / -logarithms.expm1().clamp(max=-1e-30)
+        cosine = (2 * torch.pi * second).cos()
+        return (1 + cosine / (cosine.square() + ratio).sqrt().clamp(min=1e-30)) / 2
 
     def _stack(self, draws: Sequence[Tensor]) -> Tensor:
         return send(torch.stack(list(draws)), self.device)
