@@ -4,24 +4,13 @@ the features that are invariant between the clusters, and again."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
 
 from oodbench import Hparams, Integer, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
-from oodbench.kit import check_clusters, cluster_mechanisms, sub_populations
+from oodbench.kit import check_clusters, cluster_mechanisms, contrasts_between, sub_populations
 
 
 def random_labels(rows: Rows, clusters: int) -> Tensor:
     return (rows.uniform(rows.y.shape[-1]) * clusters).long()
-
-
-@cache
-def contrasts(clusters: int, dtype: Any, device: Any) -> Tensor:
-    """Helmert's contrasts [contrast, cluster]: made once, for they are the same in every step."""
-    from scipy.linalg import helmert
-    from torch import tensor
-
-    return tensor(helmert(clusters), dtype=dtype, device=device)
 
 
 class HRM(LossMethod):
@@ -59,8 +48,8 @@ class HRM(LossMethod):
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         features, clusters = rows.gates.shape[1], rows.explored
         # the spread of the clusters' gradients is the size of those of clusters - 1 contrasts between them
-        between = contrasts(clusters.shape[1], clusters.dtype, clusters.device) @ clusters  # [trial, contrast, row]
-        gradients = [rows.first_layer_gradient(contrast)[:, :, :features] for contrast in between.unbind(1)]
+        contrasts = contrasts_between(clusters).unbind(1)
+        gradients = [rows.first_layer_gradient(contrast)[:, :, :features] for contrast in contrasts]
         spread = sum(gradient.square().sum(1) for gradient in gradients)  # [trial, feature]
         invariance = (rows.gates * spread).sum(-1)
         risk = rows.risk(clusters.mean(1))

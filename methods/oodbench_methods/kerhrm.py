@@ -4,6 +4,7 @@ what is invariant between the clusters, and again; all of it linear in neural ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from oodbench import Hparams, Integer, LogUniform, Method, Option, Predictor, Trainer, TrainingRows, Trial, Value, kit
 
@@ -37,18 +38,12 @@ class KerHRM(Method):
         kit.check_clusters(hparams, train)
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
-        def fit(rows: TrainingRows, same: Sequence[Trial], hp: Hparams) -> list[kit.TangentModel]:
-            return fit_seed(rows, same, hp, trainer)
-
-        return list(kit.fit_by_seed(self.space, train, trials, fit, trainer.device))
+        return [*kit.fit_by_seed(self.space, train, trials, partial(fit_seed, trainer=trainer), trainer.device)]
 
 
 def fit_seed(rows: TrainingRows, trials: Sequence[Trial], hp: Hparams, trainer: Trainer) -> list[kit.TangentModel]:
-    """The trials on one seed: they share its tangent features, of which each takes as many as its rank.
-
-    All of it is on the trainer's device, but for the directions of the features and the finished models.
-    """
-    device = trainer.device
+    """The trials on one seed: they share its tangent features, of which each takes as many as its rank."""
+    device = trainer.device  # of all but the directions of the features and the finished models
     by_scale = hp.invariance == "scale" or (hp.invariance == "auto" and rows.task == "classification")
     learn_invariant = kit.invariant_by_scale if by_scale else kit.invariant_by_gradient
     basis, features = kit.tangent_features(rows, trials[0].seed, hp.width, LARGEST_RANK, hp.basis, hp.megabytes, device)

@@ -6,6 +6,7 @@ Everything is for the trials of a pack at once. A mechanism is a least squares o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.coding import signed_targets
@@ -108,6 +109,23 @@ def sub_populations(labels: Tensor, clusters: int, weights: Tensor | None = None
         return (members / sizes.clamp(min=1e-30)).where(sizes > 0, weights.unsqueeze(1))
     sizes = members.sum(-1, keepdim=True)
     return (members / sizes.clamp(min=1)).masked_fill(sizes == 0, 1 / labels.shape[-1])
+
+
+def contrasts_between(parts: Tensor) -> Tensor:
+    """Of sub-populations [trial, k, row], k - 1 signed weights [trial, contrast, row], orthogonal to their mean.
+
+    The squares of what is linear in the weights, summed over these, are its spread over the sub-populations.
+    """
+    return _helmert(parts.shape[1], parts.dtype, parts.device) @ parts
+
+
+@cache
+def _helmert(size: int, dtype: Any, device: Any) -> Tensor:
+    """Made once: it is the same in every step."""
+    from scipy.linalg import helmert
+    from torch import tensor
+
+    return tensor(helmert(size), dtype=dtype, device=device)
 
 
 def moments(features: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
