@@ -1,4 +1,4 @@
-"""Pages: from made-up records whose numbers are known. tests/browser/ opens them."""
+"""Pages: from made-up records whose numbers are known. tests/proofs/browser/ opens them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ def rendered(*boards: Leaderboard) -> str:
     return render_page("title", [Chapter("", boards)])
 
 
+@cache
+def usual() -> str:
+    return rendered(board())
+
+
 def test_ten_methods_on_fifty_environments_with_ten_seeds_are_less_than_three_megabytes(census: str) -> None:
     assert len(STATES) == 50
     assert len(census.encode()) < 3_000_000
@@ -138,7 +144,7 @@ def test_points_of_figures_explain_themselves(census: str) -> None:
 
 
 def test_tiers_and_intervals_are_in_the_table() -> None:
-    page = Page(rendered(board()))
+    page = Page(usual())
     rows = [attributes["data-tier"] for tag, attributes in page.elements if tag == "tr" and "data-tier" in attributes]
     assert (
         rows == 2 * [str(row.cells["mean_error"].tier) for row in board().rows] != 2 * [""] * 3
@@ -167,7 +173,7 @@ def test_what_every_selector_would_have_chosen_is_below_its_figure() -> None:
     markdown = render(compile_leaderboard("data", studies, price=True), "md")
     assert f"| erm | {' | '.join(picked)} |" in markdown
     assert any("All configurations were opened after the choice" in text for text in Page(shown).within("p"))
-    assert heading not in rendered(board())
+    assert heading not in usual()
 
 
 def test_a_page_against_a_method_has_words_instead_of_tiers() -> None:
@@ -180,7 +186,7 @@ def test_a_page_against_a_method_has_words_instead_of_tiers() -> None:
     ]
     assert kinds[:2] == ["text", "text"]
     assert not page.classes("first-tier")
-    assert Page(rendered(board())).classes("first-tier")
+    assert Page(usual()).classes("first-tier")
 
 
 def test_the_heat_map_has_means_over_seeds() -> None:
@@ -188,7 +194,7 @@ def test_the_heat_map_has_means_over_seeds() -> None:
     results = made.studies[0].results
     assert results is not None
     mine = results[(results["part"] == "test") & results["chosen"] & (results["environment"] == "b")]["error"]
-    (tip,) = [str(a["data-tip"]) for _, a in Page(rendered(made)).elements if "erm on b:" in (a.get("data-tip") or "")]
+    (tip,) = [str(a["data-tip"]) for _, a in Page(usual()).elements if "erm on b:" in (a.get("data-tip") or "")]
     assert tip == f"erm on b: error {mine.mean():.3f} ± {mine.std(ddof=1):.3f} (10 seeds)"
 
 
@@ -206,9 +212,8 @@ def test_the_search_curve_is_the_best_mean_over_seeds_so_far() -> None:
 
 
 def test_the_same_record_gives_the_same_bytes() -> None:
-    made = board()
-    assert rendered(made) == rendered(compile_leaderboard("data r=1", made.studies[::-1]))
-    assert rendered(made) != rendered(board(("erm", "irm")))
+    assert usual() == rendered(compile_leaderboard("data r=1", board().studies[::-1]))
+    assert usual() != rendered(board(("erm", "irm")))
 
 
 def test_everything_is_escaped() -> None:
