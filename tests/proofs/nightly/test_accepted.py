@@ -17,7 +17,8 @@ def test_a_real_suite_is_accepted_and_then_quiet(cli: Cli, ray_address: str, tmp
     first = cli("nightly", "small.toml", "--accept", "--address", ray_address)
     assert first.code == 0, first.err
     files = json.loads((tmp_path / "nightly.json").read_text())["files"]
-    assert files == [f"regression{end}" for end in (".md", ".csv", "_cells.csv", ".tex")] + [
+    assert files == [
+        *(f"regression{end}" for end in (".md", ".csv", "_cells.csv", "_chosen.csv", "_sweep.csv", ".tex")),
         "page/index.html",
         "README.md",
     ]
