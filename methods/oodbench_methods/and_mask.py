@@ -18,7 +18,7 @@ class AndMask(LossMethod):
     needs = frozenset({"environments"})
     space = {"threshold": Uniform(0.5, 1.0, default=1.0), "form": Option("usual", "unit_tests")}
     presets = {
-        "unit_tests": Preset("the form of Aubin et al. (2021)", fix={"form": "unit_tests"}, recipe={"optimizer": "sgd"})
+        "unit_tests": Preset("the form of Aubin et al. (2021)", fix={"form": "unit_tests"}, recipe={"optimizer": "gd"})
     }
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:
