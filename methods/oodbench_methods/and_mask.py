@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Hparams, LossMethod, Option, Preset, Rows, Tensor, TrainingRows, Uniform, Value
-from oodbench.kit import check_environments, masked_mean, sign_agreement, unit_first_layer
+from oodbench.kit import check_environments, environment_gradients, masked_mean, sign_agreement, unit_first_layer
 
 
 class AndMask(LossMethod):
@@ -25,7 +25,7 @@ class AndMask(LossMethod):
         check_environments(train)
 
     def direction(self, rows: Rows, hp: Hparams) -> Tensor:
-        gradients = rows.gradients(rows.risk(rows.environments))  # [trial, environment, parameter]
+        gradients = environment_gradients(rows)  # [trial, environment, parameter]
         passes = sign_agreement(gradients) >= hp.threshold.unsqueeze(-1)
         if hp.form == "unit_tests":
             step: Tensor = unit_first_layer(gradients, rows).mean(1) * passes
