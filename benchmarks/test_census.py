@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from oodbench.plugin.files import Sources, Transfer
-from oodbench_datasets.acs.census import CENSUS, STATES, PersonFile
+from oodbench_datasets.acs.census import STATES, PersonFile
+from oodbench_datasets.acs.files import CensusFiles
 
 PERSONS, COLUMNS = 1_200_000, 286
 NEEDED = """ST PUMA AGEP SCHL MAR SEX DIS ESP MIG RELP RAC1P CIT OCCP JWTR POWPUMA POVPIP JWMNP PWGTP ESR""".split()
@@ -32,7 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Any:
         _write_wide(place / PersonFile(2018, "1-Year", state).csv_name, STATES[state], PERSONS // len(STATES))
     before = os.environ.get("OODBENCH_DATA")
     os.environ["OODBENCH_DATA"] = str(folder / "data")
-    CENSUS.fetch({}, Sources(folder=folder / "csv"), Transfer())
+    CensusFiles().fetch({}, Sources(folder=folder / "csv"), Transfer())
     yield folder
     os.environ.pop("OODBENCH_DATA")
     if before is not None:

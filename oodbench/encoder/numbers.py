@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 MARKS = {"none": "", "comma": ",", "point": ".", "space": " ", "apostrophe": "'"}
@@ -46,6 +47,12 @@ def blank(column: Any, markers: tuple[str, ...]) -> Any:
     if not compute.any(found).as_py():
         return column
     return compute.if_else(found, pa.scalar(None, column.type), column)
+
+
+def markers_of(column: str, markers: Sequence[str]) -> tuple[str, ...]:
+    """The markers of a column: those of all columns, and after `column=` its own."""
+    own = f"{column}="
+    return (*markers, *(marker.removeprefix(own) for marker in markers if marker.startswith(own)))
 
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oodbench.encoder.columns import Column, Levels, as_levels, is_text, level_text
 from oodbench.encoder.dates import PARTS, date_part, is_date, parse_dates, part_names, whole_seconds
-from oodbench.encoder.numbers import blank, find_numbers
+from oodbench.encoder.numbers import blank, find_numbers, markers_of
 from oodbench.errors import UnknownName, UnusableData
 
 Kind = Literal["number", "code", "text", "truth", "rank", "date"]
@@ -43,7 +43,7 @@ class RawColumn:
 class Marks:
     """How values are written in texts."""
 
-    missing: tuple[str, ...] = ()  # what stands for a missing value
+    missing: tuple[str, ...] = ()  # what stands for a missing value; column=marker in that column alone
     thousands: Literal["none", "comma", "point", "space", "apostrophe"] = "none"
     decimal: Literal["point", "comma"] = "point"
 
@@ -58,7 +58,7 @@ def read_columns(
     table = as_arrow(rows, [raw.name for raw in raws])
     columns: dict[str, Column] = {}
     for raw in raws:
-        column = blank(table[raw.name], marks.missing)
+        column = blank(table[raw.name], markers_of(raw.name, marks.missing))
         if raw.kind == "date":
             columns |= _read_parts(column, raw, numeric_parts)
         else:

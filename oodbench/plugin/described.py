@@ -14,6 +14,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
+from glob import has_magic
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -42,6 +43,8 @@ def is_description(name: str) -> bool:
 def find_dataset(name: str) -> tuple[str, type[Dataset]]:
     """A dataset as it is shown, and its class: an installed one by its name, or a described one by the path."""
     if not is_path(name):
+        if name not in names("dataset") and Path(f"{name}.toml").is_file():
+            raise UserError(f"there is no installed dataset {name!r}.\nName the file that describes it: {name}.toml.")
         return name, find("dataset", name)
     shown = Path(name).stem
     if shown in names("dataset"):
@@ -55,7 +58,8 @@ def write_description(dataset: str, file: str, settings: Mapping[str, str], fold
     if not cls.essential:
         raise UserError(f"dataset {dataset!r} reads no file of yours.\n`oodbench show {dataset}` lists its settings.")
     path, *needed = cls.essential
-    target = folder / f"{Path(file).name.partition('.')[0]}.toml"
+    stem = Path(file).name.partition(".")[0]
+    target = folder / f"{Path(file).parent.name or 'table' if has_magic(stem) else stem}.toml"
     if target.exists():
         raise UserError(f"{target} exists already.\nEdit it, or choose another --directory.")
     if path in settings:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oodbench.plugin.reading import open_regular
 
-EXTENSIONS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+EXTENSIONS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".data": ",", ".txt": ","}
 PARQUET = (".parquet", ".pq")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 EMPTY = (
@@ -34,6 +34,14 @@ def find_separator(path: str, usual: str) -> str:
     except csv.Error:  # a field that is too long to be a name
         return usual
     return max(SEPARATORS.values(), key=lambda separator: (line.count(separator), separator == usual))
+
+
+def count_fields(path: str, separator: str) -> int:
+    """Of the first line."""
+    try:
+        return len(next(csv.reader([_first_line(path)], delimiter=separator), []))
+    except csv.Error as error:
+        raise OSError(f"its first line has {error}") from None
 
 
 def _first_line(path: str) -> str:

@@ -247,14 +247,14 @@ BAD = [
     ({"path": "."}, "classes.csv has a column 'flat', and constant.csv has not"),
     ({"path": "/**x"}, "path=/**x cannot be read"),
     ({"path": "none/*.csv"}, "path=none/*.csv has no table"),
-    ({"path": "people.txt"}, "has no known file extension"),
+    ({"path": "people.xlsx"}, "has no known file extension.\nSave it as one of .csv"),
     ({"path": "empty.csv"}, "empty.csv cannot be read: Empty CSV file"),
     ({"path": "header.csv"}, "header.csv has no rows"),
     ({"path": "not.parquet"}, "not.parquet cannot be read"),
     ({"path": "latin.csv"}, "latin.csv cannot be read"),
     ({"path": "ragged.csv"}, "ragged.csv cannot be read"),
     ({"path": "twice.csv"}, "has two columns 'age'"),
-    ({"path": "dates.parquet"}, "column 'born' holds timestamp"),
+    ({"path": "lists.parquet"}, "column 'born' holds list<"),
     ({"path": "infinite.parquet"}, "column 'weight' has 1 infinite values"),
     ({"path": "large.csv"}, "column 'weight' has 1e+300, too large a number to compute with"),
     ({"path": "constant.csv"}, "no column varies in the training environments"),
@@ -263,8 +263,8 @@ BAD = [
     ({"environment": "stat"}, "Did you mean 'state'?"),
     ({"drop": "agee"}, "Did you mean 'age'?"),
     ({"categorical": "jobb"}, "Did you mean 'job'?"),
-    ({"train": "MAA"}, "there is no environment in column 'state' 'MAA'. Did you mean 'MA'?"),
-    ({"test": "TX"}, "there is no environment in column 'state' 'TX'"),
+    ({"train": "MAA"}, "column 'state' has no environment 'MAA'. Did you mean 'MA'?\nIts environments are: CA, MA, NY"),
+    ({"test": "TX"}, "column 'state' has no environment 'TX'"),
     ({"train": "MA,NY,CA"}, "none is left to test on"),
     ({"train": "MA,MA"}, "environment 'MA' is twice in train"),
     ({"test": "MA"}, "environment 'MA' is both in train and in test"),
@@ -278,7 +278,8 @@ BAD = [
     ({"positive": ">3", "task": "regression"}, "task=regression has none"),
     ({"task": "classification", "path": "many.csv"},
      "has 150 distinct values, too many for classes.\nChoose another target, task=regression, or a bound such as"),
-    ({"target": "only_ma", "path": "classes.csv"}, "'only_ma' is 'far' in a test environment, never in training"),
+    ({"target": "only_ma", "path": "classes.csv"},
+     "'only_ma' is 'far' in a test environment, never in training.\nLeave such rows out with where=only_ma!=far"),
     ({"target": "flat", "path": "classes.csv"}, "target 'flat' is always 3"),
     ({"target": "single", "path": "classes.csv"}, "the target has one class: 'single' has one value"),
     ({"train_rows": "60"}, "environment 'MA' has only 60 rows for train_rows=60"),
@@ -293,14 +294,14 @@ BAD = [
 def bad_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, frame = tmp_path_factory.mktemp("bad"), make_frame()
     frame.to_csv(folder / "people.csv", index=False)
-    frame.to_csv(folder / "people.txt", index=False)
+    (folder / "people.xlsx").write_bytes(b"PK")
     (folder / "empty.csv").write_text("")
     (folder / "header.csv").write_text("state,age,income\n")
     (folder / "not.parquet").write_text("state,age,income\n")
     (folder / "latin.csv").write_bytes("state,n\xe4me,income\nMA,1,2\nNY,2,3\n".encode("latin-1"))
     (folder / "ragged.csv").write_text("state,age,income\nMA,1,2\nNY,1\n")
     (folder / "twice.csv").write_text("state,age,age,income\nMA,1,1,2\nNY,1,2,3\n")
-    frame.assign(born=pd.Timestamp("2000-01-01")).to_parquet(folder / "dates.parquet")
+    frame.assign(born=[[2000, 1]] * len(frame)).to_parquet(folder / "lists.parquet")
     infinite = frame.copy()
     infinite.loc[70, "weight"] = np.inf
     infinite.to_parquet(folder / "infinite.parquet")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oodbench.encoder.columns import is_text
-from oodbench.encoder.numbers import blank, find_numbers
+from oodbench.encoder.numbers import blank, find_numbers, markers_of
 
 
 def convert_texts(data: Any, missing: Sequence[str], thousands: str, decimal: str) -> Any:
@@ -19,7 +19,7 @@ def convert_texts(data: Any, missing: Sequence[str], thousands: str, decimal: st
     for place, name in enumerate(data.column_names):
         column = data.column(name)
         plain = column.cast(column.type.value_type) if kinds.is_dictionary(column.type) else column
-        blanked = blank(plain, tuple(missing))
+        blanked = blank(plain, markers_of(name, missing))
         marked = (thousands, decimal) != ("none", "point")
         if blanked is not plain or marked:
             data = data.set_column(place, name, _as_numbers(blanked, thousands, decimal))

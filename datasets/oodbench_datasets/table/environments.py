@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.encoder.columns import Levels
-from oodbench.errors import InvalidSetting, UnknownName
+from oodbench.errors import InvalidSetting, did_you_mean
 from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.ranges import Bins, Range, parse_range, quantile_ranges
+from oodbench_datasets.table.text import date_formats
 
 REST = "rest"
 MERGED = "small environments"
+SHOWN = 20  # names in a message
 JOIN = "/"  # between the parts of a name, if several columns make the environment
 
 
@@ -116,8 +118,19 @@ def _match(entry: str, places: Places, present: Sequence[str], columns: str) -> 
     elif "*" in entry:
         matched = [name for name in present if fnmatch.fnmatchcase(name, entry)]
     if not matched:
-        raise UnknownName(f"environment in column {columns!r}", entry, list(present)[:100])
+        raise _no_environment(entry, present, columns)
     return matched
+
+
+def _no_environment(entry: str, present: Sequence[str], columns: str) -> InvalidSetting:
+    near = next((f" Did you mean {name!r}?" for name in present if entry in name), did_you_mean(entry, present))
+    listed = ", ".join(present[:SHOWN]) + (f" and {len(present) - SHOWN} more" if len(present) > SHOWN else "")
+    formats = date_formats(present[:SHOWN])
+    remedy = f" They are dates: set dates={columns} and environment='{columns} year' or month." if formats else ""
+    return InvalidSetting(
+        f"dataset 'table': column {columns!r} has no environment {entry!r}.{near if not formats else ''}\n"
+        f"Its environments are: {listed}.{remedy}"
+    )
 
 
 def group_small(names: Sequence[str], small: Sequence[str], how: str) -> dict[str, list[str]]:

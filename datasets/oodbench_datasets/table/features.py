@@ -120,16 +120,14 @@ def find_features(
     for name in names:
         if name not in settings.numeric:
             table.check_is_feature(name)
+        if table.holds_dates(name) and name not in (*settings.categorical, *settings.numeric, *ordinals):
+            continue
         if name in ordinals:
             features += _make_number(name, _ranks(table, name, ordinals[name]), pool, "ordinal")
             continue
         number = name in settings.numeric or table.holds_numbers(name)
         values = table.numbers(name, "column") if number else None
-        if (
-            values is None
-            or name in settings.categorical
-            or (name not in settings.numeric and _are_codes(values[pool]))
-        ):
+        if values is None or name in settings.categorical or (name not in settings.numeric and are_codes(values[pool])):
             features += _make_category(name, table.levels(name), pool, settings, target)
         else:
             features += _make_number(name, values, pool)
@@ -161,7 +159,7 @@ def _ranks(table: TableFile, name: str, order: Sequence[str]) -> Array:
     return ranks[levels.codes]
 
 
-def _are_codes(values: Array) -> bool:
+def are_codes(values: Array) -> bool:
     distinct = np.unique(values[~np.isnan(values)])
     return 2 < len(distinct) <= FEW and bool((distinct == np.round(distinct)).all())
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodbench.encoder.columns import Levels, as_levels, is_text
+from oodbench.encoder.dates import is_date
 from oodbench.engine.scoring import LARGEST
 from oodbench.errors import InvalidSetting
 
@@ -41,14 +42,23 @@ class TableFile:
     def holds_text(self, name: str) -> bool:
         return is_text(self._kind(name))
 
+    def holds_dates(self, name: str) -> bool:
+        return is_date(self._kind(name))
+
+    def holds_truths(self, name: str) -> bool:
+        import pyarrow.types as kinds
+
+        return bool(kinds.is_boolean(self._kind(name)))
+
     def check_is_feature(self, name: str) -> None:
         import pyarrow.types as kinds
 
         kind = self._kind(name)
-        if not (self.holds_numbers(name) or self.holds_text(name) or kinds.is_boolean(kind) or kinds.is_null(kind)):
+        known = self.holds_numbers(name) or self.holds_text(name) or self.holds_truths(name) or self.holds_dates(name)
+        if not (known or kinds.is_time(kind) or kinds.is_null(kind)):
             raise InvalidSetting(
                 f"dataset 'table': column {name!r} holds {kind} values, which are neither numbers nor text.\n"
-                f"Leave it out with drop={name}, read dates with dates={name}, or turn it into numbers or text."
+                f"Leave it out with drop={name}, or turn it into numbers or text."
             )
 
     def numbers(self, name: str, purpose: str) -> NDArray[np.float64]:

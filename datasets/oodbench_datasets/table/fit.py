@@ -87,4 +87,4 @@ def _raw_column(prepared: Prepared, feature: Feature) -> RawColumn:
         return RawColumn(feature.name, "number")
     if prepared.table.holds_numbers(feature.name):
         return RawColumn(feature.name, "code")
-    return RawColumn(feature.name, "text" if prepared.table.holds_text(feature.name) else "truth")
+    return RawColumn(feature.name, "truth" if prepared.table.holds_truths(feature.name) else "text")

@@ -12,6 +12,7 @@ from oodbench.plugin.textfiles import EXTENSIONS, PARQUET
 
 FILE = "file"  # the column that says which file a row is from, if an environment or a condition asks for it
 MOST_FILES = 10_000
+IN_FOLDERS = (*(ending for ending in EXTENSIONS if ending != ".txt"), *PARQUET)  # a .txt file may be a note
 
 
 def find_files(path: str) -> list[str]:
@@ -19,7 +20,7 @@ def find_files(path: str) -> list[str]:
     place = Path(path)
     try:
         if place.is_dir():
-            files = [str(file) for file in place.iterdir() if file.name.endswith((*EXTENSIONS, *PARQUET))]
+            files = [str(file) for file in place.iterdir() if file.name.endswith(IN_FOLDERS)]
         elif has_magic(path) and not place.exists():
             root = Path(place.anchor)
             files = [str(file) for file in root.glob(str(place.relative_to(root))) if not file.is_dir()]
@@ -31,8 +32,8 @@ def find_files(path: str) -> list[str]:
     if not files or len(files) > MOST_FILES:
         what = "has no table" if not files else f"has more than {MOST_FILES:,} files"
         raise InvalidSetting(
-            f"dataset 'table': path={path} {what}.\nName a file, a folder with {', '.join(EXTENSIONS)} or "
-            f"{', '.join(PARQUET)} files, or a pattern such as years/*.csv."
+            f"dataset 'table': path={path} {what}.\n"
+            f"Name a file, a folder with files of {', '.join(IN_FOLDERS)}, or a pattern such as years/*.csv."
         )
     return sorted(files)
 

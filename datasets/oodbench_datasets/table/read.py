@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from oodbench.plugin.textfiles import EMPTY, EXTENSIONS, PARQUET, SEPARATORS, fi
 from oodbench_datasets.table.convert import convert_texts
 from oodbench_datasets.table.dates import parts_of, replace_dates
 from oodbench_datasets.table.file import TableFile
+from oodbench_datasets.table.header import are_values, check_names, column_names
 from oodbench_datasets.table.many import FILE, file_title, find_files, join_tables
 from oodbench_datasets.table.size import check_bytes, check_column_count, check_table_size
 
@@ -31,6 +31,7 @@ class Reading:
     """How the texts of a file are to be read."""
 
     separator: str
+    header: tuple[str, ...]  # names of the columns, if the files have none
     missing: tuple[str, ...]
     thousands: str
     decimal: str
@@ -53,15 +54,17 @@ def open_table(path: str, drop: Sequence[str], needed: Iterable[str], how: Readi
     """The file, or files, without the columns to drop; `needed` ones must be there, perhaps as parts of dates."""
     needed = list(needed)
     sources = [_find_source(file, how.separator) for file in find_files(path)]
-    names = _check_columns(sources)
+    names = _check_columns(sources, how.header)
     titled = len(sources) > 1 and FILE not in names and FILE in needed
     listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     dates = [name for name in how.dates if name in names]
     parts = [part for name in dates for part in part_names(name, parts_of(name, how.date_parts, how.environment))]
     parts += [FILE] if titled else []
-    for name in (*(name for name in needed if name not in parts), *how.dates, *drop):
+    marked = [marker.partition("=")[0] for marker in how.missing if "=" in marker]
+    for name in (*(name for name in needed if name not in parts), *how.dates, *drop, *marked):
         if name not in names:
-            raise UnknownName("column", name, [*names, *parts], f"{path} has: {listed}.")
+            remedy = "Its first line has values: name the columns with header=age,sex,..." if are_values(names) else ""
+            raise UnknownName("column", name, [*names, *parts], f"{path} has: {listed}. {remedy}".strip())
     wanted = tuple(name for name in names if name not in drop)
     for source in sources:
         _guard(source.path, check_table_size, source.path, wanted)
@@ -80,16 +83,14 @@ def _find_source(path: str, separator: str) -> _Source:
     return _Source(path, (stat.st_mtime_ns, stat.st_size), found)
 
 
-def _check_columns(sources: Sequence[_Source]) -> list[str]:
+def _check_columns(sources: Sequence[_Source], header: Sequence[str]) -> list[str]:
     """The columns of the first file; all others must have the same."""
     first: list[str] = []
     for source in sources:
-        every = _guard(source.path, _column_names, source.path, source.separator)
+        every = _guard(source.path, column_names, source.path, source.separator, header)
         check_column_count(source.path, every)
         names = [name for name in every if name]  # a line that ends in separators makes columns without one
-        twice = sorted(name for name, count in Counter(names).items() if count > 1)
-        if twice:
-            raise InvalidSetting(f"dataset 'table': {source.path} has two columns {twice[0]!r}.\nRename one of them.")
+        check_names(source.path, names)
         first = first or names
         for name in sorted(set(first) ^ set(names)):
             has, lacks = (sources[0], source) if name in first else (source, sources[0])
@@ -127,20 +128,10 @@ def _find_separator(path: str, wanted: str) -> str:
     usual = usual_separator(path)
     if usual is None:
         raise InvalidSetting(
-            f"dataset 'table': path={path} has no known file extension.\nKnown: {', '.join((*EXTENSIONS, *PARQUET))}."
+            f"dataset 'table': path={path} has no known file extension.\n"
+            f"Save it as one of {', '.join((*EXTENSIONS, *PARQUET))}; a text file need only be renamed."
         )
     return find_separator(path, usual) if wanted == "auto" else SEPARATORS[wanted]
-
-
-def _column_names(path: str, separator: str) -> list[str]:
-    if path.endswith(PARQUET):
-        from pyarrow.parquet import read_schema
-
-        return list(read_schema(path).names)
-    from pyarrow.csv import ParseOptions, open_csv
-
-    with open_csv(path, parse_options=ParseOptions(delimiter=separator)) as reader:
-        return list(reader.schema.names)
 
 
 @functools.lru_cache(maxsize=2)
@@ -173,11 +164,17 @@ def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading
         include_columns=list(columns), strings_can_be_null=True, decimal_point=MARKS[how.decimal],
         null_values=[*EMPTY, *how.missing],
     )  # fmt: skip
-    parse = ParseOptions(delimiter=separator)
+    parse, named = ParseOptions(delimiter=separator), {"column_names": list(how.header) or None}
     try:
-        return read_csv(path, parse_options=parse, convert_options=options)
+        data = read_csv(path, ReadOptions(**named), parse_options=parse, convert_options=options)
     except pa.ArrowInvalid as error:
         if "conversion error" not in str(error):
             raise
-    # a text stands below the block by which the column was taken for numbers: look at all rows
-    return read_csv(path, ReadOptions(block_size=LONGEST_BLOCK), parse_options=parse, convert_options=options)
+        # a text stands below the block by which the column was taken for numbers: look at all rows
+        named["block_size"] = LONGEST_BLOCK
+        data = read_csv(path, ReadOptions(**named), parse_options=parse, convert_options=options)
+    times = {field.name: pa.string() for field in data.schema if pa.types.is_time(field.type)}
+    if times:  # a time of day is a category, by its text in the file
+        options.column_types = times
+        data = read_csv(path, ReadOptions(**named), parse_options=parse, convert_options=options)
+    return data

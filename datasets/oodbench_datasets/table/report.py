@@ -61,6 +61,8 @@ def _why_dropped(prepared: Prepared, name: str) -> str:
     present = table.present(name)[prepared.pool]
     if not present.any():
         return "dropped: empty in the training environments"
+    if table.holds_dates(name):
+        return "dropped: dates, and not in dates"
     if len(np.unique(table.levels(name).codes[prepared.pool])) == 1:
         return "dropped: constant in the training environments"
     return "dropped: all levels are rare"

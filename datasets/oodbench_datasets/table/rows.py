@@ -31,7 +31,7 @@ class Condition:
         levels = table.levels(self.column)
         for value in self.values:
             if value not in levels.texts:
-                raise UnknownName(f"value of column {self.column!r}", value, levels.texts[:100])
+                raise UnknownName(f"value of column {self.column!r}", value, levels.texts[:20])
         named = np.isin(levels.codes, [levels.texts.index(value) for value in self.values])
         return (named if self.sign == "=" else ~named) & (levels.codes >= 0)
 

@@ -19,7 +19,7 @@ SHARE = 0.7  # of a training environment's rows that a seed trains on, unless tr
 @dataclass(frozen=True)
 class TableSettings:
     path: str = setting(
-        "", "a file, .csv, .tsv (also with .gz) or .parquet; or a folder, or a pattern such as years/*.csv"
+        "", "a file, .csv, .tsv (also with .gz), .data, .txt or .parquet; a folder, or a pattern such as years/*.csv"
     )
     target: str = setting("", "the column to predict")
     environment: tuple[str, ...] = setting((), "the column, or columns, that say which environment a row is from")
@@ -45,7 +45,10 @@ class TableSettings:
     separator: Literal["auto", "comma", "semicolon", "tab", "pipe"] = setting(
         "auto", "between the fields of a text file; auto: as the file extension says, or as its first line looks"
     )
-    missing: tuple[str, ...] = setting((), "markers of missing values, such as ? or -999, beside empty fields and NA")
+    header: tuple[str, ...] = setting((), "the names of all columns, for text files without a line of names")
+    missing: tuple[str, ...] = setting(
+        (), "markers of missing values, such as ? or -999, beside empty fields and NA; age=0 is one in column age alone"
+    )
     thousands: Literal["none", "comma", "point", "space", "apostrophe"] = setting(
         "none", "the mark between thousands of a number, as in 1,003.56"
     )
@@ -100,6 +103,9 @@ class TableSettings:
                 raise ValueError(f"date_parts={parts} is wrong at {part!r}.\nName some of {', '.join(PARTS)}, once.")
         if len(set(self.dates)) < len(self.dates) or set(self.dates) & set(self.drop):
             raise ValueError(f"dates={','.join(self.dates)} names a column twice, or one of drop.\nName it once.")
+        if len(set(self.header)) < len(self.header):
+            twice = next(name for name in self.header if self.header.count(name) > 1)
+            raise ValueError(f"header names column {twice!r} twice.\nGive each column a name of its own.")
         if self.weight and self.weight in self.dates:
             raise ValueError(f"column {self.weight!r} is both in dates and in weight.\nName it once.")
 
@@ -122,6 +128,6 @@ class TableSettings:
     @property
     def reading(self) -> Reading:
         return Reading(
-            self.separator, self.missing, self.thousands, self.decimal,
+            self.separator, self.header, self.missing, self.thousands, self.decimal,
             self.dates, self.date_format, self.date_parts, self.environment,
         )  # fmt: skip

@@ -74,7 +74,7 @@ def find_target(table: TableFile, name: str, pool: NDArray[np.int64], problem: s
     if beyond:
         raise InvalidSetting(
             f"dataset 'table': target {name!r} is {levels.texts[beyond[0]]!r} in a test environment, never in training."
-            "\nLeave such environments out of test, or define two classes with positive."
+            f"\nLeave such rows out with where={name}!={levels.texts[beyond[0]]}, or define two classes with positive."
         )
     return Target(
         "classification", np.searchsorted(trained, levels.codes), tuple(levels.texts[code] for code in trained)

@@ -5,46 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oodbench.encoder.numbers import is_number
-from oodbench_datasets.table.features import Category, Number
+from oodbench_datasets.table.features import Category, Number, are_codes
 from oodbench_datasets.table.file import TableFile
+from oodbench_datasets.table.leak import ALIKE, FEWEST, copies_target, find_sums
+from oodbench_datasets.table.markers import warn_of_markers
 from oodbench_datasets.table.prepare import Prepared
 from oodbench_datasets.table.settings import TableSettings
-from oodbench_datasets.table.target import Target
 from oodbench_datasets.table.text import LOOKED_AT, date_formats, marks_of
 
-Array = NDArray[np.float64]
-
 MOSTLY = 0.5  # of a column's rows are numbers: then the other texts are strays, as a single one always is
-FEWEST = 20  # rows, for a column to look like an identifier or a copy
-ALIKE = 0.999  # correlation, or area under the curve
-EXPLAINED = 0.98  # of the errors that the most frequent class makes
 FAR = 1e6  # standard deviations
 
 
 def find_warnings(settings: TableSettings, prepared: Prepared) -> list[str]:
     """One sentence or two on each column that looks wrong, in the order of the file."""
     table = prepared.table
-    warnings = []
+    features = {feature.name: feature for feature in prepared.features}
+    warnings: list[str] = []
+    copies: list[str] = []
     for name in table.names:
         if name in (*settings.environment, *settings.drop, settings.weight):
             continue
         found = list(_read_wrongly(table, name))
-        if name != settings.target:
+        feature = features.get(name)
+        if name == settings.target:
+            found += _counts_as_quantity(settings, prepared)
+        else:
             found = found or list(_identifies_rows(table, name))
-            if any(feature.name == name for feature in prepared.features):
-                found += _copies_target(table, name, prepared)
-                found += _is_merged(name, prepared)
-            elif not found:
-                found += _vanished(table, name, prepared)
+        if feature is not None and copies_target(table, feature, prepared):
+            copies.append(name)
+            found.append(
+                f"nearly equals the target. Leave it out with drop={name}, if it is not known before the target is."
+            )
+        if not found and isinstance(feature, Category):
+            found += _is_merged(feature, prepared)
+        elif not found and feature is None and name != settings.target:
+            found += _vanished(table, name, prepared)
         warnings += [f"column {name!r} {text}" for text in found]
-    return warnings + list(_far_numbers(prepared))
+    warnings += _find_markers(settings, prepared)
+    return [*warnings, *find_sums(prepared, settings.target, copies), *_far_numbers(prepared)]
 
 
 def _read_wrongly(table: TableFile, name: str) -> Iterator[str]:
-    """Text that was meant as numbers or dates."""
+    """Text that was meant as numbers or dates, and dates that no setting names."""
+    if table.holds_dates(name):
+        yield f"has dates, and is left out. Set dates={name} to use them, or drop={name}."
     if not table.holds_text(name):
         return
     levels = table.levels(name)
@@ -71,6 +78,25 @@ def _read_wrongly(table: TableFile, name: str) -> Iterator[str]:
         yield f"has dates such as {levels.texts[0]!r}, which are read as text. Set dates={name}."
 
 
+def _find_markers(settings: TableSettings, prepared: Prepared) -> Iterator[str]:
+    """Of the target, only rows of the training environments are looked at."""
+    table, columns = prepared.table, {}
+    for name in table.names:
+        if table.holds_numbers(name) and name not in (*settings.environment, *settings.drop, settings.weight):
+            values = table.numbers(name, "column")
+            columns[name] = values[prepared.pool] if name == settings.target else values
+    return warn_of_markers(columns)
+
+
+def _counts_as_quantity(settings: TableSettings, prepared: Prepared) -> Iterator[str]:
+    y = prepared.target.y[prepared.pool]
+    if settings.problem == "auto" and prepared.target.task == "regression" and are_codes(y):
+        yield (
+            f"is the target, a whole number with {len(np.unique(y))} distinct values, and is predicted as a quantity. "
+            "Set task=classification for classes, positive=... for two, or task=regression if this is right."
+        )
+
+
 def _identifies_rows(table: TableFile, name: str) -> Iterator[str]:
     if len(table) < FEWEST or table.count_distinct(name) < len(table):
         return
@@ -93,58 +119,12 @@ def _vanished(table: TableFile, name: str, prepared: Prepared) -> Iterator[str]:
         yield f"gives no feature: all of its {distinct} levels are rare. Set many_as=target, or drop={name}."
 
 
-def _is_merged(name: str, prepared: Prepared) -> Iterator[str]:
+def _is_merged(feature: Category, prepared: Prepared) -> Iterator[str]:
     """A category most of whose rows have rare levels."""
-    feature = next(feature for feature in prepared.features if feature.name == name)
-    if isinstance(feature, Category) and f"{name} other" in feature.columns:
-        others = feature.places[feature.column.codes[prepared.pool]] == feature.columns.index(f"{name} other")
+    if f"{feature.name} other" in feature.columns:
+        others = feature.places[feature.column.codes[prepared.pool]] == feature.columns.index(f"{feature.name} other")
         if others.mean() > MOSTLY:
             yield f"has rare levels, which are merged, in {others.mean():.0%} of the rows. Set many_as=target."
-
-
-def _copies_target(table: TableFile, name: str, prepared: Prepared) -> Iterator[str]:
-    """Only rows of the training environments are looked at."""
-    pool, target = prepared.pool, prepared.target
-    feature = next(feature for feature in prepared.features if feature.name == name)
-    if len(pool) < FEWEST:
-        return
-    if isinstance(feature, Number):
-        copied = _follows(feature.column[pool], target, target.y[pool])
-    else:
-        copied = _is_told(table.levels(name).codes[pool], target, target.y[pool])
-    if copied:
-        yield f"nearly equals the target. Leave it out with drop={name}, if it is not known before the target is."
-
-
-def _follows(values: Array, target: Target, y: NDArray[np.float64]) -> bool:
-    present = ~np.isnan(values)
-    values, y = values[present], y[present]
-    if len(values) < FEWEST or np.ptp(values) == 0 or np.ptp(y) == 0:
-        return False
-    if target.task == "regression":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(abs(np.corrcoef(values, y)[0, 1]) > ALIKE)
-    if len(target.classes) > 2:
-        return False
-    from scipy.stats import rankdata
-
-    ones = int((y == 1).sum())
-    area = (rankdata(values)[y == 1].sum() - ones * (ones + 1) / 2) / (ones * (len(y) - ones))
-    return bool(max(area, 1 - area) > ALIKE)
-
-
-def _is_told(codes: NDArray[np.int64], target: Target, y: NDArray[np.float64]) -> bool:
-    """Whether the level says the target, though there are far fewer levels than rows."""
-    levels, places = np.unique(codes, return_inverse=True)
-    if len(levels) > len(codes) / 5:
-        return False
-    if target.task == "regression":
-        means = np.bincount(places, y) / np.bincount(places)
-        return bool(np.var(y - means[places]) < (1 - EXPLAINED) * np.var(y))
-    counts = np.zeros((len(levels), len(target.classes)))
-    np.add.at(counts, (places, y.astype(np.int64)), 1)
-    wrong, usual = len(y) - counts.max(1).sum(), len(y) - counts.sum(0).max()
-    return bool(wrong <= (1 - EXPLAINED) * usual)
 
 
 def _far_numbers(prepared: Prepared) -> Iterator[str]:
