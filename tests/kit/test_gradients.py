@@ -21,7 +21,10 @@ def test_environment_gradients_are_those_of_backward_passes(model: Model, classe
     expected = rows.gradients(rows.risk(rows.environments), differentiable=True)
     found = environment_gradients(rows, differentiable=True)
     assert torch.allclose(found, expected)
-    slopes = [torch.autograd.grad(it.square().sum(), rows.parameters, retain_graph=True)[0] for it in (found, expected)]
-    assert torch.allclose(*slopes)
+    ours, theirs = (
+        torch.autograd.grad(gradients.square().sum(), rows.parameters, retain_graph=True)[0]
+        for gradients in (found, expected)
+    )
+    assert torch.allclose(ours, theirs)
     assert not environment_gradients(rows).requires_grad
     assert torch.allclose(environment_gradients(rows), expected)
