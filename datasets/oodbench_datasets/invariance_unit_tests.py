@@ -40,14 +40,17 @@ class InvarianceUnitTests(Dataset):
     invariant_columns: int = setting(5, "how many columns are invariant")
     spurious_columns: int = setting(5, "how many columns are spurious")
     rows: int = setting(10_000, "rows of each environment")
+    test_rows: int = setting(0, "rows of each test environment; 0: as many as of the others")
 
     def __post_init__(self) -> None:
         if not 2 <= self.environments <= MOST:
             raise ValueError(f"environments must be 2 to {MOST}.")
         if min(self.invariant_columns, self.spurious_columns) < 1:
             raise ValueError("invariant_columns and spurious_columns must be at least 1.")
-        if self.rows < 20:
-            raise ValueError("rows must be at least 20.")
+        if self.rows < 20 or 0 < self.test_rows < 20:
+            raise ValueError("rows and test_rows must be at least 20.")
+        if self.test_rows < 0:
+            raise ValueError("test_rows must be 0 or more.")
 
     @property
     def task(self) -> Task:
@@ -73,22 +76,22 @@ class InvarianceUnitTests(Dataset):
         return self._mix(seed, np.concatenate([causal, np.zeros(self.spurious_columns)])[None]).ravel()
 
     def train(self, seed: int) -> Sequence[Environment]:
-        return self._draw(seed, "train")
+        return self._draw(seed, "train", self.rows)
 
     def validation(self, seed: int) -> Sequence[Environment]:
-        return self._draw(seed, "validation")
+        return self._draw(seed, "validation", self.rows)
 
     def test(self, seed: int) -> Sequence[Environment]:
-        return self._draw(seed, "test", permuted=True)
+        return self._draw(seed, "test", self.test_rows or self.rows, permuted=True)
 
-    def _draw(self, seed: int, part: str, permuted: bool = False) -> list[Environment]:
+    def _draw(self, seed: int, part: str, rows: int, permuted: bool = False) -> list[Environment]:
         draw = {1: self._cause_and_effect, 2: self._cows_and_camels, 3: self._small_margin}[self.example]
         rng = self.rng(seed, part)
         drawn = []
         for number in range(self.environments):
-            invariant, spurious, y = draw(rng, seed, number)
+            invariant, spurious, y = draw(rng, seed, number, rows)
             if permuted:
-                spurious = spurious[rng.permutation(self.rows)]
+                spurious = spurious[rng.permutation(rows)]
             x = self._mix(seed, np.hstack([invariant, spurious]))
             drawn.append(Environment(f"E{number}", x, y))
         return drawn
@@ -125,29 +128,29 @@ class InvarianceUnitTests(Dataset):
         """Of class 0 in the spurious columns, example 3: [environment, column]."""
         return self.rng(seed, "centres").normal(size=(MOST, self.spurious_columns))[: self.environments]
 
-    def _cause_and_effect(self, rng: np.random.Generator, seed: int, number: int) -> Drawn:
+    def _cause_and_effect(self, rng: np.random.Generator, seed: int, number: int, rows: int) -> Drawn:
         std = self.noise(seed)[number]
-        x = rng.normal(size=(self.rows, self.invariant_columns)) * std
+        x = rng.normal(size=(rows, self.invariant_columns)) * std
         y = product(x, self.causes(seed)) + rng.normal(size=x.shape) * std
-        z = product(y, self.effects(seed)) + rng.normal(size=(self.rows, self.spurious_columns))
+        z = product(y, self.effects(seed)) + rng.normal(size=(rows, self.spurious_columns))
         return x, z, product(y, np.ones((y.shape[1], 1)))[:, 0]
 
-    def _cows_and_camels(self, rng: np.random.Generator, seed: int, number: int) -> Drawn:
+    def _cows_and_camels(self, rng: np.random.Generator, seed: int, number: int, rows: int) -> Drawn:
         usual, cows = self.shares(seed)[number]
-        animal = np.where(rng.random(self.rows) < cows, 1.0, -1.0)
-        background = np.where(rng.random(self.rows) < usual, animal, -animal)
+        animal = np.where(rng.random(rows) < cows, 1.0, -1.0)
+        background = np.where(rng.random(rows) < usual, animal, -animal)
         invariant = self._around(rng, animal, self.invariant_columns) * 0.01
         spurious = self._around(rng, background, self.spurious_columns)
         label = product(invariant, np.ones((self.invariant_columns, 1)))[:, 0] > 0
         return invariant, spurious, label.astype(np.int64)
 
     def _around(self, rng: np.random.Generator, centre: Array, columns: int) -> Array:
-        drawn: Array = rng.normal(size=(self.rows, columns)) / np.sqrt(10) + centre[:, None]
+        drawn: Array = rng.normal(size=(len(centre), columns)) / np.sqrt(10) + centre[:, None]
         return drawn
 
-    def _small_margin(self, rng: np.random.Generator, seed: int, number: int) -> Drawn:
-        label = np.arange(self.rows) % 2
+    def _small_margin(self, rng: np.random.Generator, seed: int, number: int, rows: int) -> Drawn:
+        label = np.arange(rows) % 2
         sign = 1.0 - 2 * label[:, None]
-        invariant = 0.1 * rng.normal(size=(self.rows, self.invariant_columns)) + 0.1 * sign
-        spurious = 0.1 * rng.normal(size=(self.rows, self.spurious_columns)) + self.centres(seed)[number] * sign
+        invariant = 0.1 * rng.normal(size=(rows, self.invariant_columns)) + 0.1 * sign
+        spurious = 0.1 * rng.normal(size=(rows, self.spurious_columns)) + self.centres(seed)[number] * sign
         return invariant, spurious, label

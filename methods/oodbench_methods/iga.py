@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Hparams, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
-from oodbench.kit import check_environments, equal_shares
+from oodbench.kit import check_environments, environment_gradients, equal_shares
 
 
 class IGA(LossMethod):
@@ -20,7 +20,7 @@ class IGA(LossMethod):
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         shares, risks = equal_shares(rows), rows.risk(rows.environments)  # [trial, environment]
-        gradients = rows.gradients(risks, differentiable=True)  # [trial, environment, parameter]
+        gradients = environment_gradients(rows, differentiable=True)  # [trial, environment, parameter]
         gaps = gradients - (shares.unsqueeze(-1) * gradients).sum(1, keepdim=True)
         spread = ((shares > 0) * gaps.square().sum(-1)).sum(-1)
         penalty: Tensor = hp.penalty * spread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Hparams, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Uniform, Value
-from oodbench.kit import check_environments, masked_mean, sign_agreement
+from oodbench.kit import check_environments, environment_gradients, masked_mean, sign_agreement
 
 
 class SandMask(LossMethod):
@@ -25,7 +25,7 @@ class SandMask(LossMethod):
         check_environments(train)
 
     def direction(self, rows: Rows, hp: Hparams) -> Tensor:
-        gradients = rows.gradients(rows.risk(rows.environments))  # [trial, environment, parameter]
+        gradients = environment_gradients(rows)  # [trial, environment, parameter]
         slope = hp.steepness.unsqueeze(-1) / gradients.var(1, correction=0).clamp(min=1e-20)
         mask = (slope * (sign_agreement(gradients) - hp.threshold.unsqueeze(-1))).tanh().clamp(min=0)
         return masked_mean(gradients, mask)

@@ -33,14 +33,22 @@ class Adam:
 class Sgd:
     """Gradient descent with momentum 0.9."""
 
+    momentum = 0.9
+
     def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
         self.parameters = parameters.detach()
         self.learning_rate, self.weight_decay = (_as_wide(rate, parameters) for rate in (learning_rate, weight_decay))
         self.velocity = self.parameters * 0
 
     def step(self, gradient: Tensor) -> None:
-        self.velocity.mul_(0.9).add_(gradient).addcmul_(self.parameters, self.weight_decay)
+        self.velocity.mul_(self.momentum).add_(gradient).addcmul_(self.parameters, self.weight_decay)
         self.parameters.addcmul_(self.velocity, -self.learning_rate)
+
+
+class Gd(Sgd):
+    """Gradient descent without momentum."""
+
+    momentum = 0.0
 
 
 class Plain:
@@ -54,7 +62,12 @@ class Plain:
         self.parameters.sub_(gradient).addcmul_(self.parameters, self.shrink, value=-1)
 
 
-OPTIMIZERS: dict[str, Callable[[Tensor, Tensor, Tensor], Optimizer]] = {"adam": Adam, "sgd": Sgd, "plain": Plain}
+OPTIMIZERS: dict[str, Callable[[Tensor, Tensor, Tensor], Optimizer]] = {
+    "adam": Adam,
+    "sgd": Sgd,
+    "gd": Gd,
+    "plain": Plain,
+}
 
 
 def _as_wide(rate: Tensor, parameters: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ class Recipe:
     """
 
     steps: int = setting(2000, "gradient steps of one training")
-    optimizer: Literal["adam", "sgd"] = setting("adam", "adam, or sgd with momentum 0.9")
+    optimizer: Literal["adam", "sgd", "gd"] = setting("adam", "adam, sgd with momentum 0.9, or gd without")
     batch: int = setting(0, f"rows per step; 0: all rows, or {LARGE_BATCH} if there are more than {LARGE}")
     loss: Literal["auto", "squared", "cross_entropy"] = setting(
         "auto",

@@ -42,6 +42,7 @@ from oodbench.kit.environments import (
 )
 from oodbench.kit.estimators import EstimatorModel, LightGBMTrees, class_numbers, labels_of, one_thread, require
 from oodbench.kit.gradients import (
+    environment_gradients,
     first_layer_gap,
     gap_along_gradient,
     last_layer_variances,
@@ -110,6 +111,7 @@ __all__ = [
     "covariances",
     "decorrelating_weights",
     "draw_partners",
+    "environment_gradients",
     "equal_shares",
     "explore_mechanisms",
     "factor_slopes",

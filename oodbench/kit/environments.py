@@ -73,8 +73,8 @@ def convex_irm(rows: Rows, odds: Tensor) -> Tensor:
     """
     from torch import cat
 
-    slopes = rows.recipe.row_slopes(rows.outputs, rows.y).unsqueeze(1)  # [trial, 1, row]
     shifts = rows.output_slopes
+    slopes = (shifts * rows.outputs).sum(1, keepdim=True)  # [trial, 1, row]
     both = cat([slopes, shifts if shifts.shape[1] == 1 else shifts[:, 1:]], 1)
     share = odds / (1 + odds)
     return (1 - share) * mean_risk(rows) + share * squared_means(both, rows).sum((1, 2))
@@ -82,8 +82,11 @@ def convex_irm(rows: Rows, odds: Tensor) -> Tensor:
 
 def logit_variance(rows: Rows, weights: Tensor) -> Tensor:
     """The variance [trial] of the outputs, of classes relative to the first, mean over sub-populations."""
+    from oodbench.kit.moments import Variances
+
     logits = rows.outputs if rows.outputs.shape[1] == 1 else rows.outputs[:, 1:] - rows.outputs[:, :1]
-    return variances(logits, weights).mean((1, 2))
+    squares: Tensor = Variances.apply(logits, weights)  # type: ignore[no-untyped-call]
+    return (squares.mean(-1) / _free(weights)).mean(-1)
 
 
 def variances(values: Tensor, weights: Tensor) -> Tensor:

@@ -16,6 +16,22 @@ def reverse_gradient(values: Tensor) -> Tensor:
     return constant + (constant - values)
 
 
+def environment_gradients(rows: Rows, differentiable: bool = False) -> Tensor:
+    """The gradients of the environments' risks by `rows.parameters`: [trial, environment, parameter].
+
+    Of a model with one layer they are products of slopes and columns, which take no backward pass for each.
+    """
+    import torch
+
+    one_layer = not rows.learns_representation and rows.parameters.shape[1] == rows.first_layer[0].numel()
+    if not one_layer:
+        return rows.gradients(rows.risk(rows.environments), differentiable)
+    with torch.set_grad_enabled(differentiable):
+        weighted = rows.environments.unsqueeze(2) * rows.output_slopes.unsqueeze(1)  # [trial, k, output, row]
+        products = weighted.flatten(1, 2) @ rows.representation.mT
+    return products.view(*weighted.shape[:2], -1)
+
+
 def sign_agreement(gradients: Tensor) -> Tensor:
     """How far the environments agree on the sign, 0 to 1: [trial, environment, parameter] -> [trial, parameter]."""
     return gradients.sign().mean(1).abs()

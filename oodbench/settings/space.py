@@ -14,8 +14,17 @@ import numpy as np
 from oodbench.errors import InvalidSetting
 
 Value = float | int | str | bool
-Fixed = Value | tuple[Value, ...]
-"""A hyper-parameter that the user decided on: its value, or the only values to search."""
+
+
+@dataclass(frozen=True)
+class OneEach:
+    """A value for every configuration, in their order. The first values of several hyper-parameters go together."""
+
+    values: tuple[Value, ...]
+
+
+Fixed = Value | tuple[Value, ...] | OneEach
+"""A hyper-parameter that the user decided on: its value, the only values to search, or one for each configuration."""
 
 
 class Dimension(ABC):
@@ -30,6 +39,10 @@ class Dimension(ABC):
     @abstractmethod
     def parse(self, value: Any) -> Value:
         """`value` (perhaps text) as a member of this dimension; ValueError if it is none."""
+
+    def parse_listed(self, value: Any) -> Value:
+        """The same of a value that is listed for one configuration: where only a search has ends, others may do."""
+        return self.parse(value)
 
     @property
     def shared(self) -> bool:
@@ -81,6 +94,12 @@ class LogUniform(_Range):
         if not self.low > 0:
             raise ValueError("LogUniform needs a positive lower end")
         super().__post_init__()
+
+    def parse_listed(self, value: Any) -> float:
+        number = float(value)
+        if not 0 < number < math.inf:
+            raise ValueError
+        return number
 
     def draw(self, rng: np.random.Generator) -> float:
         return float(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
@@ -153,6 +172,15 @@ class Choice(Dimension):
             if isinstance(choice, int | float) and not isinstance(choice, bool) and _equals(value, choice):
                 return choice
         raise ValueError
+
+    def parse_listed(self, value: Any) -> Value:
+        """Between the least and any number above, of a choice of fractions such as weight decays."""
+        if not all(isinstance(choice, float) for choice in self.values):
+            return self.parse(value)
+        number = float(value)
+        if not min(map(float, self.values)) <= number < math.inf:
+            raise ValueError
+        return number
 
     def __str__(self) -> str:
         return "one of " + ", ".join(str(value) for value in self.values)
@@ -270,9 +298,18 @@ def parse_value(space: Space, name: str, value: Any, owner: str) -> Value:
         raise InvalidSetting(f"{owner}: {name}={value} is outside its range.\nIt may be {space[name]}.") from None
 
 
+def _parse_listed(space: Space, name: str, value: str, owner: str) -> Value:
+    try:
+        return space[name].parse_listed(value)
+    except (KeyError, ValueError):
+        return parse_value(space, name, value, owner)  # says what is wrong
+
+
 def parse_fixed(space: Space, name: str, value: Any, owner: str) -> Fixed:
-    """One value, or several: a list, or text with commas."""
+    """One value, or several: a list, or text with commas; one for each configuration: text with semicolons."""
     several = value
+    if isinstance(value, str) and ";" in value:
+        return OneEach(tuple(_parse_listed(space, name, part.strip(), owner) for part in value.split(";")))
     if isinstance(value, str) and "," in value:
         several = [part.strip() for part in value.split(",")]
     if not isinstance(several, list | tuple):
@@ -284,7 +321,9 @@ def parse_fixed(space: Space, name: str, value: Any, owner: str) -> Fixed:
 
 
 def fixed_text(value: Fixed) -> str:
-    """As the user would write it: 0.1 or 0.1,1,10."""
+    """As the user would write it: 0.1, or 0.1,1,10, or 0.1;1;10."""
+    if isinstance(value, OneEach):
+        return ";".join(fixed_text(part) for part in value.values)
     if isinstance(value, tuple):
         return ",".join(fixed_text(part) for part in value)
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -17,7 +17,7 @@ from oodbench.plugin.described import find_dataset
 from oodbench.plugin.method import LossMethod, Method, Preset
 from oodbench.plugin.registry import Kind, fault_of, find
 from oodbench.settings.fields import as_dict, configure
-from oodbench.settings.space import Fixed, parse_fixed
+from oodbench.settings.space import Fixed, OneEach, parse_fixed
 from oodbench.study.data import SharedData
 from oodbench.study.estimators import PREFIX, check_spaces, estimator_method
 from oodbench.study.selectors import check_task, find_selector
@@ -101,6 +101,8 @@ def _resolve_study(request: Request, asked: _Asked, dataset_name: str, dataset: 
     if options.scheduler != "none":
         _check_stoppable(asked, setup)
     budget = replace(options.part(Budget), repeat=repeat)
+    fixed = _parsed(asked, asked.preset.fix) | by_hand
+    _check_listed(asked, fixed, budget)
     return StudySpec(
         asked=asked,
         dataset_name=dataset_name,
@@ -108,7 +110,7 @@ def _resolve_study(request: Request, asked: _Asked, dataset_name: str, dataset: 
         setup=setup,
         budget=budget,
         selecting=selecting,
-        fixed=_parsed(asked, asked.preset.fix) | by_hand,
+        fixed=fixed,
         label=_label(asked, request.listed, selecting, deviations(setup, usual, by_hand, budget, selecting)),
     )
 
@@ -256,6 +258,24 @@ def _check_fixed(fixed: str, methods: Sequence[_Asked]) -> None:
     if not any(name in asked.method.search_space() for asked in candidates):
         parameters = {parameter for asked in candidates for parameter in asked.method.search_space()}
         raise UnknownName("hyper-parameter", name, parameters)
+
+
+def _check_listed(asked: _Asked, fixed: Mapping[str, Fixed], budget: Budget) -> None:
+    """Values for each configuration must be as many of every hyper-parameter, and enough."""
+    counts = {name: len(value.values) for name, value in fixed.items() if isinstance(value, OneEach)}
+    if not counts:
+        return
+    if budget.search != "random":
+        raise UserError(
+            f"method {asked.shown!r}: --search {budget.search} proposes configurations, and --fix lists them.\n"
+            "Leave one of them out."
+        )
+    if len(set(counts.values())) > 1 or min(counts.values()) < budget.trials:
+        listed = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        raise UserError(
+            f"method {asked.shown!r}: there are {listed}, and {budget.trials} trials.\n"
+            "List as many values of each, or ask for fewer --trials."
+        )
 
 
 def _fixed(asked: _Asked, fix: Mapping[str, Any]) -> dict[str, Fixed]:

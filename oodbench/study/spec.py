@@ -46,7 +46,9 @@ class Training(Options):
     model_settings: Mapping[str, Any] = assignments("A setting of the model, e.g. width=64.", "--set-model")
     recipe: Mapping[str, Any] = assignments("A setting of the training recipe, e.g. steps=500.", "--set-training")
     fix: Mapping[str, Any] = assignments(
-        "A hyper-parameter not to search: alpha0=0.1 or fdro.alpha0=0.1; or the values to try: alpha0=0.1,0.2.", "--fix"
+        "A hyper-parameter not to search: alpha0=0.1 or fdro.alpha0=0.1; or the values to try: alpha0=0.1,0.2; or one "
+        "for each configuration: alpha0=0.1;0.2.",
+        "--fix",
     )
     space: Mapping[str, Any] = assignments(
         "What to search of a sklearn:PATH estimator: max_depth=int:2:20; also logint, float, log, or values: a,b.",

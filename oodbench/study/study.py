@@ -20,6 +20,7 @@ from oodbench.plugin.selector import told_to
 from oodbench.settings.fields import as_dict, changed
 from oodbench.settings.space import (
     Fixed,
+    OneEach,
     Space,
     Value,
     draw_configuration,
@@ -161,7 +162,18 @@ class Study:
             return self.whole_space
         repeat = f" {self.budget.repeat}" if self.budget.repeat else ""  # no method's name has a blank
         entropy = (self.budget.seed, *(self.method_name + repeat).encode())
-        return [draw_configuration(self.space, self.decided, entropy, index) for index in range(self.budget.trials)]
+        return [
+            draw_configuration(self.space, self.decided | self._listed_for(index), entropy, index)
+            for index in range(self.budget.trials)
+        ]
+
+    def _listed_for(self, index: int) -> dict[str, Value]:
+        return {name: each.values[index] for name, each in self.listed.items()}
+
+    @property
+    def listed(self) -> dict[str, OneEach]:
+        """Hyper-parameters with a value for each configuration."""
+        return {name: value for name, value in self.fixed.items() if isinstance(value, OneEach)}
 
     @cached_property
     def space(self) -> Space:
@@ -170,12 +182,13 @@ class Study:
 
     @cached_property
     def decided(self) -> dict[str, Value]:
-        return self.told | {name: value for name, value in self.fixed.items() if not isinstance(value, tuple)}
+        single = {name: value for name, value in self.fixed.items() if not isinstance(value, tuple | OneEach)}
+        return self.told | single
 
     @cached_property
     def whole_space(self) -> list[dict[str, Value]] | None:
-        """Every configuration, where there are no more than the budget."""
-        return enumerate_configurations(self.space, self.decided, self.budget.trials)
+        """Every configuration, where there are no more than the budget, and they are not listed."""
+        return None if self.listed else enumerate_configurations(self.space, self.decided, self.budget.trials)
 
     @property
     def left_out(self) -> list[int]:
