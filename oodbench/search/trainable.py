@@ -41,7 +41,14 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     places = {key: place for place, key in enumerate(parts)}
     contents = [
         pickled(
-            (job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()}),
+            (
+                job.pack,
+                job.method,
+                job.setup,
+                {seed: places[id(part)] for seed, part in job.data.items()},
+                job.start,
+                job.stop,
+            ),
             type(job.method),
             type(job.setup.model),
         )
@@ -55,13 +62,13 @@ def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], thre
     """The Tune trainable: one pack, or one trial of it."""
     prepare(threads)
     # every time from its bytes: a method may keep things on itself, and must not find them in the next pack
-    pack, method, setup, places = cloudpickle.loads(_fetch(jobs[0])[config["job"]])
+    pack, method, setup, places, start, stop = cloudpickle.loads(_fetch(jobs[0])[config["job"]])
     if config["position"] != WHOLE:
         pack = replace(pack, trials=(pack.trials[config["position"]],))
     seen = {seed: ray.get(data[places[seed]]) for seed in pack.seeds}
     if timed:
         tune.report({"training": True})  # from here on, time counts
-    tune.report({"pack": run_pack(method, pack, seen, setup)})
+    tune.report({"pack": run_pack(method, pack, seen, setup, start, stop)})
 
 
 def ship_study(study: Study) -> dict[str, Any]:

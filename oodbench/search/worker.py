@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from oodbench.engine.checkpoint import Checkpoint
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.scoring import score_together
@@ -23,12 +24,20 @@ if TYPE_CHECKING:
     from oodbench.engine.trainer import Trainer
 
 
-def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> PackResult:
+def run_pack(
+    method: Method,
+    pack: Pack,
+    data: Mapping[int, SearchData],
+    setup: Setup,
+    start: Checkpoint | None = None,
+    stop: int | None = None,
+) -> PackResult:
+    """Train and score a pack. Its trainings go on from `start`, and pause after `stop` steps."""
     from oodbench.engine.trainer import Trainer  # imports torch, which the driver need not wait for
 
     started = time.perf_counter()
     train = {seed: seed_data.train for seed, seed_data in data.items()}
-    trainer = Trainer(setup)
+    trainer = Trainer(setup, start, stop)
     fitted = _fit(method, train, pack.trials, trainer)
     predictors = {place: model for place, model in enumerate(fitted) if not isinstance(model, _Failed)}
     failures = {place: failed.reason for place, failed in enumerate(fitted) if isinstance(failed, _Failed)}
@@ -52,6 +61,7 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
         validation=[row for position in sorted(scores) if position not in failures for row in scores[position]],
         failures=failures,
         device=setup.device,
+        checkpoint=trainer.paused,
     )
     result.gradient_steps, result.row_visits = trainer.gradient_steps, trainer.row_visits
     result.seconds = time.perf_counter() - started
@@ -104,6 +114,7 @@ def _fit(
     """
     rows = {seed: shared.copy() for seed, shared in train.items()}
     own = [replace(trial, hparams=dict(trial.hparams)) for trial in trials]
+    paused = trainer.paused
     try:
         predictors: list[Any] = list(method.fit_pack(rows, own, trainer))
         if len(predictors) != len(trials):
@@ -114,6 +125,7 @@ def _fit(
         _check_sendable(predictors)
         return predictors
     except (Exception, SystemExit) as error:
+        trainer.paused = paused
         if len(trials) == 1:
             return [_Failed(one_line(error))]
     return [fitted for trial in trials for fitted in _fit(method, train, [trial], trainer)]
