@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from oodbench.engine.checkpoint import Checkpoint
 from oodbench.search.jobs import Job, job_of
+from oodbench.search.keeping import SECONDS as KEEP_SECONDS
+from oodbench.search.keeping import KeepAt
 from oodbench.search.packstore import PackStore
 from oodbench.study.pack import Pack, PackResult
 from oodbench.study.study import Study
@@ -66,7 +68,12 @@ class Work:
                 checkpoints[pack.index] = self.store.checkpoint(pack)
             return checkpoints[pack.index]
 
-        return [job_of(self.study, pack, paused) for pack in self.study.packs if pack.index not in self.results]
+        missing = [pack for pack in self.study.packs if pack.index not in self.results]
+        jobs = [job_of(self.study, pack, paused) for pack in missing]
+        if not self.study.method.pauses or not jobs:
+            return jobs
+        self.store.make_folder()
+        return [replace(job, keep_at=KeepAt(self.store.kept_path(job.pack), KEEP_SECONDS)) for job in jobs]
 
     def save(self, pack: Pack, result: PackResult) -> None:
         self.results[pack.index] = self.store.save(pack, result)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from oodbench.engine.batches import PackRows
     from oodbench.engine.checkpoint import Checkpoint
+    from oodbench.engine.keeping import Keeper, Kept
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
@@ -57,14 +58,17 @@ class Trainer:
     """Trains loss methods in the setup of a study, and counts: the ledger has what it counted.
 
     With `stop`, a training pauses after so many steps, and `paused` is where it stands; with `start`, it goes on from
-    there. That is for methods that train once (`Method.pauses`).
+    there. A `keeper` keeps a long one from time to time, and goes on with one that it finds. All of that is for methods
+    that train once (`Method.pauses`).
 
     Examples:
         >>> references = trainer.fit(ERM(), train, trials)
     """
 
-    def __init__(self, setup: Setup, start: Checkpoint | None = None, stop: int | None = None) -> None:
-        self.setup, self.start, self.stop = setup, start, stop
+    def __init__(
+        self, setup: Setup, start: Checkpoint | None = None, stop: int | None = None, keeper: Keeper | None = None
+    ) -> None:
+        self.setup, self.start, self.stop, self.keeper = setup, start, stop, keeper
         self.gradient_steps = 0  # of all trials together
         self.row_visits = 0  # rows that these steps saw, of all trials together
         self.paused: Checkpoint | None = None
@@ -89,18 +93,40 @@ class Trainer:
         ends = [self.setup.recipe.steps if steps is None else steps[position] for position in order]
         if self.stop is not None:
             ends = [min(end, self.stop) for end in ends]
-        if self.start is not None:
-            from oodbench.engine.pausing import resume
-
-            resume(training, self.start)
+        before = self.gradient_steps, self.row_visits
+        self._go_on(training)
         for step in range(training.done, max(ends)):
             training.step(step)
             if step + 1 in ends:
                 training.end([end == step + 1 for end in ends])
+            if self.keeper is not None and self.keeper.is_due:
+                self.keeper.keep(lambda: self._kept(training, *before))
         if self.stop is not None:
             self._pause(training)
         fitted = dict(zip(order, training.models(training.ended), strict=True))
         return [fitted[position] for position in range(len(trials))]
+
+    def _go_on(self, training: Training) -> None:
+        if self.start is None and self.keeper is None:
+            return
+        from oodbench.engine.checkpoint import key_of
+        from oodbench.engine.pausing import resume
+
+        kept = self.keeper.find(tuple(map(key_of, training.trials))) if self.keeper is not None else None
+        if kept is not None:
+            resume(training, kept.checkpoint)
+            self.gradient_steps += kept.gradient_steps
+            self.row_visits += kept.row_visits
+        elif self.start is not None:
+            resume(training, self.start)
+
+    def _kept(self, training: Training, steps_before: int, visits_before: int) -> Kept | None:
+        from oodbench.engine.keeping import Kept
+        from oodbench.engine.pausing import pause
+
+        now = pause(training)
+        steps, visits = self.gradient_steps - steps_before, self.row_visits - visits_before
+        return None if now is None else Kept(now, steps, visits)
 
     def _pause(self, training: Training) -> None:
         from oodbench.engine.checkpoint import Checkpoint

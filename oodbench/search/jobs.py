@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from oodbench.engine.checkpoint import Checkpoint, key_of
 from oodbench.engine.trial import Setup
 from oodbench.plugin.method import Method
+from oodbench.search.keeping import KeepAt
 from oodbench.study.data import SearchData
 from oodbench.study.pack import Pack
 from oodbench.study.study import Study
@@ -25,6 +26,7 @@ class Job:
     data: Mapping[int, SearchData]  # by seed
     start: Checkpoint | None = None  # where its trainings go on from
     stop: int | None = None  # after how many steps they pause
+    keep_at: KeepAt | None = None  # where they are kept from time to time
 
 
 def job_of(study: Study, pack: Pack, paused: Callable[[Pack], Checkpoint | None]) -> Job:

@@ -21,7 +21,7 @@ from typing import Any
 from oodbench.engine.checkpoint import Checkpoint, key_of
 from oodbench.errors import Notice, WorkError
 from oodbench.search.ownership import foreign_folder, read_own
-from oodbench.study.directory import study_folder, write_atomically
+from oodbench.study.directory import make_folder, study_folder, write_atomically
 from oodbench.study.document import write_document
 from oodbench.study.pack import Pack, PackResult
 from oodbench.study.record import Chosen
@@ -43,6 +43,7 @@ class PackStore:
         content = cloudpickle.dumps(result)
         checksum = hashlib.sha256(content).digest()
         write_atomically(self._path(pack), checksum + content)
+        self.kept_path(pack).unlink(missing_ok=True)
         self.trusted[pack.index] = checksum
         return replace(result, predictors=[], checkpoint=None)
 
@@ -71,6 +72,13 @@ class PackStore:
     def checkpoint(self, pack: Pack) -> Checkpoint | None:
         """Where the trainings of a finished pack can go on from."""
         return self._read(pack).checkpoint
+
+    def kept_path(self, pack: Pack) -> Path:
+        """Where its worker keeps an unfinished pack."""
+        return self._path(pack).with_suffix(".checkpoint").absolute()
+
+    def make_folder(self) -> None:
+        make_folder(self.folder, 0o700)
 
     def predictors(self) -> StoredPredictors:
         return StoredPredictors(self, self.study.packs)
