@@ -18,6 +18,7 @@ class DWR(ERM):
     """
 
     pauses = True
+    steps_ahead = True
     space = {
         "order": Choice(1, 2),
         "spread": LogUniform(1e-6, 1e3, default=1e-3, searched=False),

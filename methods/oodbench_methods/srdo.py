@@ -18,6 +18,7 @@ class SRDO(ERM):
     """
 
     pauses = True
+    steps_ahead = True
     space = {"folds": Integer(2, 20, default=3, searched=False)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:

@@ -70,6 +70,9 @@ class Method:
     pauses: ClassVar[bool] = False
     """Whether its trainings can pause and go on: `fit_pack` calls `trainer.fit` once, and all else that it does depends
     on the rows and the trials alone. Loss methods can; one with a `fit_pack` of its own must say so."""
+    steps_ahead: ClassVar[bool] = False
+    """Whether a pack makes gradient steps ahead of its trainings, however short these are. Many short trainings would
+    take more steps than a random search, so it is not searched by halving."""
     ranked: ClassVar[bool] = True
     """Whether boards rank it; if not, it is a reference: shown, and compared with nothing."""
 

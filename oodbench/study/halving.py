@@ -13,8 +13,8 @@ from typing import Any
 
 from oodbench.study.selectors import score_configurations
 
-FIRST, SECOND = 8, 2  # the first rungs end after an eighth and after half of the steps
-REDUCTION = 4  # configurations for each trial of the budget at first; one in four of those at half the steps goes on
+FIRST, SECOND = 16, 4  # the first rungs end after a sixteenth and after a quarter of the steps
+REDUCTION = 4  # configurations for each trial of the budget at first; one in four goes on to the second rung
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,16 @@ class Rung:
 def plan_rungs(trials: int, steps: int, most: float, pauses: bool) -> tuple[Rung, ...]:
     """For a budget of so many trials, where there are at most `most` configurations.
 
-    Of a method that cannot pause, the steps of earlier rungs are made again: it begins with fewer. Where the budget is
-    too small for more configurations than a random search has, there is one rung, of all steps.
+    As many are trained to the end as the steps allow that the first rungs leave. Of a method that cannot pause, steps
+    of earlier rungs are made again: fewer get there. Where none would, or where there are no more configurations than
+    a random search has, there is one rung, of all steps.
     """
     first, second = steps // FIRST, steps // SECOND
-    last = max(1, trials // REDUCTION)
-    later = trials * (second - first * pauses) + last * (steps - second * pauses)
-    begun = int(min(REDUCTION * trials, (trials * steps - later) // first, most)) if first else 0
-    if begun <= trials:
-        return (Rung(steps, int(min(trials, most))),)
+    begun = int(min(REDUCTION * trials, most))
+    left = trials * steps - begun * first - trials * (second - first * pauses)
+    last = min(trials, left // (steps - second * pauses))
+    if begun <= trials or not first or last < 1:
+        return (Rung(steps, min(trials, begun)),)
     return Rung(first, begun), Rung(second, trials), Rung(steps, last)
 
 

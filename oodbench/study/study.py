@@ -168,11 +168,11 @@ class Study:
 
     @cached_property
     def rungs(self) -> tuple[Rung, ...]:
-        """Of a search by halving. What makes no gradient steps cannot be halved: all of it is trained to its end."""
+        """Of a search by halving. What makes no gradient steps, or some ahead of trainings, is trained to the end."""
         trials, steps = self.budget.trials, self.setup.recipe.steps
         if not self.budget.halves:
             return ()
-        if not isinstance(self.method, LossMethod):
+        if not isinstance(self.method, LossMethod) or self.method.steps_ahead:
             return (Rung(steps, trials),)
         every = enumerate_configurations(self.space, self.decided, REDUCTION * trials)
         return plan_rungs(trials, steps, math.inf if every is None else len(every), self.method.pauses)

@@ -43,25 +43,31 @@ def ledger(result: oodbench.Result, method: str) -> Any:
 def test_four_times_the_configurations_for_the_same_steps(halved: oodbench.Result) -> None:
     spent = ledger(halved, "erm")
     assert [(rung.steps, len(rung.configurations), rung.anew) for rung in spent.rungs] == [
-        (4, 16, True),
-        (16, 4, False),
-        (32, 1, False),
+        (2, 16, True),
+        (8, 4, False),
+        (32, 3, False),
     ]
-    assert [rung.gradient_steps for rung in spent.rungs] == [16 * 2 * 4, 4 * 2 * 12, 1 * 2 * 16]
+    assert [rung.gradient_steps for rung in spent.rungs] == [16 * 2 * 2, 4 * 2 * 6, 3 * 2 * 24]
     assert spent.gradient_steps == 4 * 2 * STEPS  # of a random search with as many trials
-    assert (spent.trials, spent.complete_trials, spent.stopped_trials) == (16, 1, 15)
-    assert sorted(spent.stopped_at.values()) == [4] * 12 + [16] * 3
+    assert (spent.trials, spent.complete_trials, spent.stopped_trials) == (16, 3, 13)
+    assert sorted(spent.stopped_at.values()) == [2] * 12 + [8]
 
 
 def test_what_cannot_pause_is_trained_anew_and_the_ledger_says_so(halved: oodbench.Result) -> None:
     spent = ledger(halved, "eiil")
     assert [(rung.steps, len(rung.configurations), rung.anew) for rung in spent.rungs] == [
-        (4, 8, True),
-        (16, 4, True),
-        (32, 1, True),
+        (2, 16, True),
+        (8, 4, True),
+        (32, 2, True),
     ]
     assert ledger(halved, "ridge").rungs[0].configurations == (0, 1, 2, 3)  # it makes no steps: there is one rung
     assert ledger(halved, "ridge").complete_trials == 4
+
+
+@pytest.mark.parametrize(("method", "rungs"), [("dwr", 1), ("srdo", 1), ("erm", 3), ("jtt", 3)])
+def test_what_makes_steps_ahead_of_every_training_is_not_halved(method: str, rungs: int) -> None:
+    study = planned(method, "spurious_correlation", settings={"group_rows": 40}, trials=4, seeds=2, search="halving")
+    assert len(study.rungs) == rungs
 
 
 def test_only_the_last_rung_is_in_the_results(halved: oodbench.Result) -> None:
@@ -125,12 +131,12 @@ def test_boards_say_what_was_begun_and_what_reached_the_end(halved: oodbench.Res
     done = cli(*board)
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
-    assert "16 → 1 × 2" in text
-    assert "8 → 1 × 2" in text
+    assert "16 → 3 × 2" in text
+    assert "16 → 2 × 2" in text
     assert "halving began n configurations and trained m to the end, for the gradient steps of 4 trials" in text
     told = cli(*board, "--json").json()
     (row,) = [row for row in told["rows"] if row["method"].startswith("erm")]
-    assert [rung["steps"] for rung in row["ledger"]["rungs"]] == [4, 16, 32]
+    assert [rung["steps"] for rung in row["ledger"]["rungs"]] == [2, 8, 32]
 
 
 def test_the_command_says_its_rungs_and_writes_the_sweep(
@@ -143,13 +149,13 @@ def test_the_command_says_its_rungs_and_writes_the_sweep(
     )  # fmt: skip
     assert done.code == 0, done.err
     said = " ".join(done.err.split())
-    assert "erm: 16 configurations to 4 steps, 4 of them to 16, 1 of them to 32" in said
-    assert "eiil: 8 configurations to 4 steps, 4 of them to 16, 1 of them to 32" in said
+    assert "erm: 16 configurations to 2 steps, 4 of them to 8, 3 of them to 32" in said
+    assert "eiil: 16 configurations to 2 steps, 4 of them to 8, 2 of them to 32" in said
     sweep = pd.read_csv(tmp_path / "boards" / "board_sweep.csv")
     own = sweep[sweep["method"].str.startswith("erm")]
-    assert own["stopped_at"].value_counts().to_dict() == {4.0: 12, 16.0: 3}
+    assert own["stopped_at"].value_counts().to_dict() == {2.0: 12, 8.0: 1}
     assert own["chosen"].sum() == 1
-    assert own["stopped_at"].isna().tolist() == own["chosen"].tolist()
+    assert own["stopped_at"].isna().tolist() == own["score"].notna().tolist()
 
 
 @pytest.mark.parametrize(

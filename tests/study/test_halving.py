@@ -29,12 +29,12 @@ def test_rungs_take_no_more_steps_than_a_random_search(trials: int, steps: int, 
 @pytest.mark.parametrize(
     ("trials", "most", "pauses", "expected"),
     [
-        (20, math.inf, True, [(250, 80), (1000, 20), (2000, 5)]),
-        (20, math.inf, False, [(250, 40), (1000, 20), (2000, 5)]),  # it is trained anew at each rung
-        (20, 30, True, [(250, 30), (1000, 20), (2000, 5)]),
+        (20, math.inf, True, [(125, 80), (500, 20), (2000, 15)]),
+        (20, math.inf, False, [(125, 80), (500, 20), (2000, 10)]),  # it is trained anew at each rung
+        (20, 30, True, [(125, 30), (500, 20), (2000, 19)]),
         (20, 12, True, [(2000, 12)]),  # the whole space is no more than the budget
         (1, math.inf, True, [(2000, 1)]),
-        (2, math.inf, True, [(250, 6), (1000, 2), (2000, 1)]),
+        (2, math.inf, True, [(125, 8), (500, 2), (2000, 1)]),
     ],
 )
 def test_planned(trials: int, most: float, pauses: bool, expected: list[tuple[int, int]]) -> None:

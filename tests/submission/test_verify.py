@@ -215,9 +215,9 @@ def with_rungs(change: Callable[[list[RungSpent]], list[RungSpent]]) -> Edit:
 
 
 def others_go_on(rungs: list[RungSpent]) -> list[RungSpent]:
-    (first, second, last), (chosen,) = rungs, rungs[-1].configurations
+    first, second, last = rungs
     others = [number for number in first.configurations if number not in second.configurations]
-    return [first, replace(second, configurations=tuple(sorted([chosen, *others[:3]]))), last]
+    return [first, replace(second, configurations=tuple(sorted([*last.configurations, others[0]]))), last]
 
 
 def all_go_on(rungs: list[RungSpent]) -> list[RungSpent]:
