@@ -3,8 +3,8 @@
 Every built-in method that trains by gradient steps, on every built-in dataset that it can work on, in pairs: the same
 rows, seeds and first configurations. Rows and steps are few, so that all of it takes minutes.
 
-What is asserted is the comparison in pairs, by signs and by signed ranks. The mean of relative changes is only shown: one
-search whose trainings all diverge late, as fishr's on selection_bias, counts more in it than all others together.
+What is asserted is the comparison in pairs, by signs and by signed ranks. The mean of relative changes is only shown:
+one search whose trainings all diverge late, as fishr's on selection_bias, counts more in it than all others together.
 """
 
 from __future__ import annotations
