@@ -17,6 +17,8 @@ class DWR(ERM):
     rather than in turns with the model; `spread` keeps them from collapsing where there are many columns.
     """
 
+    pauses = True
+    steps_ahead = True
     space = {
         "order": Choice(1, 2),
         "spread": LogUniform(1e-6, 1e3, default=1e-3, searched=False),

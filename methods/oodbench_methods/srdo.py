@@ -17,6 +17,8 @@ class SRDO(ERM):
     The classifier is a small MLP, cross-fitted over `folds`; ratios beyond 50 are cut.
     """
 
+    pauses = True
+    steps_ahead = True
     space = {"folds": Integer(2, 20, default=3, searched=False)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:

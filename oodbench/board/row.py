@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from oodbench.board.choice import Pick
@@ -123,6 +123,7 @@ class Row:
             "search": budget.search if budget else "",
             "scheduler": budget.scheduler if budget else "",
             "budget_seconds": budget.seconds if budget else None,
+            "rungs": [asdict(rung) for rung in ledger.rungs],
             "trainings": ledger.trainings,
             "gradient_steps": ledger.gradient_steps,
             "row_visits": ledger.row_visits,

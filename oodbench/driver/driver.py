@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -135,8 +135,8 @@ class Driver:
         for work in works:
             work.begin(self.fresh)
         finished = [pack for work in works for pack in work.finished_packs]
-        self.progress.begin(sum(work.study.trainings for work in works), sum(len(pack.trials) for pack in finished))
-        self._packs_saved, self._packs = len(finished), sum(len(work.study.packs) for work in works)
+        self.progress.begin(sum(work.study.portions for work in works), sum(len(pack.trials) for pack in finished))
+        self._packs_saved, self._works = len(finished), works
         up_front = [work for work in works if work.study.budget.drawn_up_front]
         for work in up_front:
             self._conclude_if_searched(work, concluder)
@@ -146,9 +146,7 @@ class Driver:
             self._receive(by_id[pack.study_id], pack, result, concluder)
 
         try:
-            jobs = [job for work in up_front for job in work.missing_jobs()]
-            if jobs:
-                run_jobs(jobs, self.resources, receive)
+            self._run_packs(up_front, receive, concluder)
             for work in works:
                 if work not in up_front:  # one after another: each has the cluster for its time
                     search_study(work.study, work.results, self.resources, receive)
@@ -164,6 +162,16 @@ class Driver:
         finally:
             self.progress.end()
 
+    def _run_packs(
+        self, works: Sequence[Work], receive: Callable[[Pack, PackResult], None], concluder: Concluder
+    ) -> None:
+        """All that are known; of searches by halving, rung by rung."""
+        while jobs := [job for work in works for job in work.missing_jobs()]:
+            run_jobs(jobs, self.resources, receive)
+            for work in works:
+                if work.climb():
+                    self._conclude_if_searched(work, concluder)
+
     def _receive(self, work: Work, pack: Pack, result: PackResult, concluder: Concluder) -> None:
         """A pack came back: it is saved, and with the last one its study is concluded."""
         try:
@@ -175,6 +183,11 @@ class Driver:
         self._saved = f"{self._packs_saved} of {self._packs} packs are saved"
         self.progress.advance(work.study, len(pack.trials), len(result.failures))
         self._conclude_if_searched(work, concluder)
+
+    @property
+    def _packs(self) -> int:
+        """Those of all rungs that are decided on."""
+        return sum(len(work.study.packs) for work in self._works)
 
     def _conclude_if_searched(self, work: Work, concluder: Concluder) -> None:
         if work.is_searched:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from oodbench.search.jobs import Job
+from oodbench.engine.checkpoint import Checkpoint
+from oodbench.search.jobs import Job, job_of
+from oodbench.search.keeping import SECONDS as KEEP_SECONDS
+from oodbench.search.keeping import KeepAt
 from oodbench.search.packstore import PackStore
 from oodbench.study.pack import Pack, PackResult
 from oodbench.study.study import Study
@@ -34,6 +37,7 @@ class Work:
             self.store.discard()
         self.results = self.store.load()
         self.state = State.SEARCHING
+        self.climb()
 
     @property
     def finished_packs(self) -> list[Pack]:
@@ -42,15 +46,34 @@ class Work:
     @property
     def is_searched(self) -> bool:
         """Whether all packs are there. A search that decides on the way is over when it says so."""
-        return self.study.budget.drawn_up_front and len(self.results) == len(self.study.packs)
+        return self.study.budget.drawn_up_front and self.study.at_top and self._has_all
+
+    @property
+    def _has_all(self) -> bool:
+        return len(self.results) == len(self.study.packs)
+
+    def climb(self) -> bool:
+        """Of a search by halving: decide on as many rungs as the finished packs allow. Whether that is any."""
+        before = len(self.study.climbed)
+        while self._has_all and not self.study.at_top:
+            self.study = self.store.study = self.study.climb(self.results)
+            self.results |= self.store.load(len(self.study.climbed))
+        return len(self.study.climbed) > before
 
     def missing_jobs(self) -> list[Job]:
-        study = self.study
-        return [
-            Job(pack, study.method, study.setup, {seed: study.search_data(seed, pack.without) for seed in pack.seeds})
-            for pack in study.packs
-            if pack.index not in self.results
-        ]
+        checkpoints: dict[int, Checkpoint | None] = {}
+
+        def paused(pack: Pack) -> Checkpoint | None:
+            if pack.index not in checkpoints:  # several packs go on from it
+                checkpoints[pack.index] = self.store.checkpoint(pack)
+            return checkpoints[pack.index]
+
+        missing = [pack for pack in self.study.packs if pack.index not in self.results]
+        jobs = [job_of(self.study, pack, paused) for pack in missing]
+        if not self.study.method.pauses or not jobs:
+            return jobs
+        self.store.make_folder()
+        return [replace(job, keep_at=KeepAt(self.store.kept_path(job.pack), KEEP_SECONDS)) for job in jobs]
 
     def save(self, pack: Pack, result: PackResult) -> None:
         self.results[pack.index] = self.store.save(pack, result)

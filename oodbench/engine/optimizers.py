@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol
 
 from oodbench.engine.tensor import Tensor
 
 
 class Optimizer(Protocol):
+    moments: ClassVar[tuple[str, ...]]  # what it keeps from step to step, each [trial, ...]
+    parameters: Tensor
+
     def step(self, gradient: Tensor) -> None: ...
+
+    def go_on(self, moments: Mapping[str, Tensor], steps: int) -> None: ...
 
 
 class Adam:
     """Adam (Kingma & Ba 2015)."""
+
+    moments: ClassVar[tuple[str, ...]] = ("mean", "square")
 
     def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
         self.parameters = parameters.detach()
@@ -29,10 +36,16 @@ class Adam:
         scale = (self.square / (1 - 0.999**self.steps)).sqrt_().add_(1e-8)
         self.parameters.addcdiv_(self.mean * (self.learning_rate / (0.9**self.steps - 1)), scale)
 
+    def go_on(self, moments: Mapping[str, Tensor], steps: int) -> None:
+        self.mean.copy_(moments["mean"])
+        self.square.copy_(moments["square"])
+        self.steps = steps
+
 
 class Sgd:
     """Gradient descent with momentum 0.9."""
 
+    moments: ClassVar[tuple[str, ...]] = ("velocity",)
     momentum = 0.9
 
     def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
@@ -44,6 +57,9 @@ class Sgd:
         self.velocity.mul_(self.momentum).add_(gradient).addcmul_(self.parameters, self.weight_decay)
         self.parameters.addcmul_(self.velocity, -self.learning_rate)
 
+    def go_on(self, moments: Mapping[str, Tensor], steps: int) -> None:
+        self.velocity.copy_(moments["velocity"])
+
 
 class Gd(Sgd):
     """Gradient descent without momentum."""
@@ -54,12 +70,17 @@ class Gd(Sgd):
 class Plain:
     """The direction itself is the step: for methods that make steps of their own."""
 
+    moments: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor) -> None:
         self.parameters = parameters.detach()
         self.shrink = _as_wide(learning_rate * weight_decay, parameters)
 
     def step(self, gradient: Tensor) -> None:
         self.parameters.sub_(gradient).addcmul_(self.parameters, self.shrink, value=-1)
+
+    def go_on(self, moments: Mapping[str, Tensor], steps: int) -> None:
+        """Nothing is kept."""
 
 
 OPTIMIZERS: dict[str, Callable[[Tensor, Tensor, Tensor], Optimizer]] = {

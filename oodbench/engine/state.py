@@ -25,6 +25,11 @@ class State:
         object.__setattr__(self, "_method", method)
         object.__setattr__(self, "_tensors", {name: _checked(method, name, tensors[name], trials) for name in tensors})
 
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All of them, by name."""
+        return self._tensors
+
     def __getattr__(self, name: str) -> Tensor:
         try:
             return self._tensors[name]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import torch
 
     from oodbench.engine.batches import PackRows
+    from oodbench.engine.checkpoint import Checkpoint
+    from oodbench.engine.keeping import Keeper, Kept
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
@@ -55,14 +57,21 @@ class Objective(Protocol):
 class Trainer:
     """Trains loss methods in the setup of a study, and counts: the ledger has what it counted.
 
+    With `stop`, a training pauses after so many steps, and `paused` is where it stands; with `start`, it goes on from
+    there. A `keeper` keeps a long one from time to time, and goes on with one that it finds. All of that is for methods
+    that train once (`Method.pauses`).
+
     Examples:
         >>> references = trainer.fit(ERM(), train, trials)
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    def __init__(
+        self, setup: Setup, start: Checkpoint | None = None, stop: int | None = None, keeper: Keeper | None = None
+    ) -> None:
+        self.setup, self.start, self.stop, self.keeper = setup, start, stop, keeper
         self.gradient_steps = 0  # of all trials together
         self.row_visits = 0  # rows that these steps saw, of all trials together
+        self.paused: Checkpoint | None = None
 
     @cached_property
     def device(self) -> torch.device:
@@ -82,13 +91,55 @@ class Trainer:
         rows = train if isinstance(train, Mapping) else [train[position] for position in order]
         training = Training(method, rows, [trials[position] for position in order], self)
         ends = [self.setup.recipe.steps if steps is None else steps[position] for position in order]
-        fitted: dict[int, FittedModel] = {}
-        for step in range(max(ends)):
+        if self.stop is not None:
+            ends = [min(end, self.stop) for end in ends]
+        before = self.gradient_steps, self.row_visits
+        self._go_on(training)
+        for step in range(training.done, max(ends)):
             training.step(step)
             if step + 1 in ends:
-                now = zip(order, ends, training.models(), strict=True)
-                fitted |= {position: model for position, end, model in now if end == step + 1}
+                training.end([end == step + 1 for end in ends])
+            if self.keeper is not None and self.keeper.is_due:
+                self.keeper.keep(lambda: self._kept(training, *before))
+        if self.stop is not None:
+            self._pause(training)
+        fitted = dict(zip(order, training.models(training.ended), strict=True))
         return [fitted[position] for position in range(len(trials))]
+
+    def _go_on(self, training: Training) -> None:
+        if self.start is None and self.keeper is None:
+            return
+        from oodbench.engine.checkpoint import key_of
+        from oodbench.engine.pausing import resume
+
+        kept = self.keeper.find(tuple(map(key_of, training.trials))) if self.keeper is not None else None
+        if kept is not None:
+            resume(training, kept.checkpoint)
+            self.gradient_steps += kept.gradient_steps
+            self.row_visits += kept.row_visits
+        elif self.start is not None:
+            resume(training, self.start)
+
+    def _kept(self, training: Training, steps_before: int, visits_before: int) -> Kept | None:
+        from oodbench.engine.keeping import Kept
+        from oodbench.engine.pausing import pause
+
+        now = pause(training)
+        steps, visits = self.gradient_steps - steps_before, self.row_visits - visits_before
+        return None if now is None else Kept(now, steps, visits)
+
+    def _pause(self, training: Training) -> None:
+        from oodbench.engine.checkpoint import Checkpoint
+        from oodbench.engine.pausing import pause
+
+        now = pause(training)
+        if now is None:
+            raise TrainingFailed(
+                f"{training.name} explores by a plain function: use a KeptRule, or set pauses = False."
+            )
+        if self.paused is not None and set(self.paused.trials) & set(now.trials):
+            raise TrainingFailed(f"{training.name} trains in several stages: set pauses = False.")
+        self.paused = now if self.paused is None else Checkpoint.join([self.paused, now])
 
     def optimizer(
         self, name: str, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor, rows: int = 0
@@ -104,7 +155,8 @@ class Training:
         from oodbench.engine.batches import StackedRows
         from oodbench.engine.chance import Chance
 
-        self.method, self.name = method, type(method).__name__
+        self.method, self.name, self.trials = method, type(method).__name__, trials
+        self.done = 0  # steps
         first = next(iter(train.values())) if isinstance(train, Mapping) else train[0]
         setup = replace(trainer.setup, model=with_embeddings(trainer.setup.model, first.categories))
         chance = Chance([trial.entropy for trial in trials], trainer.device)
@@ -130,10 +182,18 @@ class Training:
             rows=self.data.size,
         )
         self.explored: Tensor | None = None
+        self.ended = self.parameters.detach().clone()  # the parameters of trials that are at their end
 
     def step(self, step: int) -> None:
         """One gradient step of every trial."""
         self.optimizer.step(self.direction(step))
+        self.done = step + 1
+
+    def end(self, which: Sequence[bool]) -> None:
+        """These trials are at their end; others of the pack may go on."""
+        now = self.parameters.detach()
+        for place in [slice(None)] if all(which) else [place for place, ends in enumerate(which) if ends]:
+            self.ended[place] = now[place]
 
     def direction(self, step: int) -> Tensor:
         """What the optimizer steps against: [trial, parameter]."""
@@ -154,10 +214,10 @@ class Training:
         """The rows of a step as the method sees them."""
         return self.program.forward(self.parameters, self.data.batch(step, self.explored), step)
 
-    def models(self) -> list[FittedModel]:
-        """The models as they are now."""
+    def models(self, parameters: Tensor | None = None) -> list[FittedModel]:
+        """The models as they are now, or with other parameters [trial, parameter]."""
         setup, outputs = self.program.setup, self.program.shape.outputs
-        of_model, _ = self.program.networks.split(self.parameters.detach())
+        of_model, _ = self.program.networks.split(self.parameters.detach() if parameters is None else parameters)
         model, finished = self.program.gates.fold(of_model, setup.model, outputs)
         return [
             FittedModel(model, setup.recipe, outputs, self.data.classification, parameters.copy())

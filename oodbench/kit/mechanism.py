@@ -5,11 +5,12 @@ All of it for the trials of a pack at once, and in double precision: representat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oodbench.engine.coding import class_signs
+from oodbench.engine.rules import KeptRule
 from oodbench.kit.subpopulation import worst_share
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Mechanism:
 
 
 @dataclass(frozen=True, eq=False)
-class SimilarRows:
+class SimilarRows(KeptRule):
     """The rows on which two mechanisms differ as much as on the sub-population that was found in a part of the rows."""
 
     parameters: Tensor  # [trial, parameter], of the model when it was explored
@@ -123,6 +124,22 @@ class SimilarRows:
         above, at = _compare(self._gaps(rows.represented_at(self.parameters), rows, self.mechanisms), self.least)
         weights = above + at * self.tied
         return weights if rows.given_weights is None else weights * rows.given_weights
+
+    def tensors(self) -> dict[str, Tensor]:
+        tensors = {"parameters": self.parameters, "least": self.least, "tied": self.tied}
+        for number, mechanism in enumerate(self.mechanisms):
+            tensors[f"coefficients {number}"] = mechanism.coefficients
+            if mechanism.variance is not None:
+                tensors[f"variance {number}"] = mechanism.variance
+        return tensors
+
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, Tensor]) -> SimilarRows:
+        count = sum(name.startswith("coefficients") for name in tensors)
+        mechanisms = [
+            Mechanism(tensors[f"coefficients {number}"], tensors.get(f"variance {number}")) for number in range(count)
+        ]
+        return cls(tensors["parameters"], mechanisms, tensors["least"], tensors["tied"])
 
     @staticmethod
     def _gaps(representation: Tensor, rows: Rows, mechanisms: Sequence[Mechanism]) -> Tensor:

@@ -67,6 +67,12 @@ class Method:
     takes_weights: ClassVar[bool] = False
     """Whether it counts rows by `train.weights`, where a dataset gives them. If not, it is refused on such datasets. A
     loss method takes them through `rows.risk()`; one with a `fit_pack` of its own, or a `fit`, must say so."""
+    pauses: ClassVar[bool] = False
+    """Whether its trainings can pause and go on: `fit_pack` calls `trainer.fit` once, and all else that it does depends
+    on the rows and the trials alone. Loss methods can; one with a `fit_pack` of its own must say so."""
+    steps_ahead: ClassVar[bool] = False
+    """Whether a pack makes gradient steps ahead of its trainings, however short these are. Many short trainings would
+    take more steps than a random search, so it is not searched by halving."""
     ranked: ClassVar[bool] = True
     """Whether boards rank it; if not, it is a reference: shown, and compared with nothing."""
 
@@ -121,6 +127,7 @@ class LossMethod(Method):
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
     on_gpu = True
     takes_weights = True
+    pauses = True
     optimizer: ClassVar[str] = ""
     """adam, sgd, or plain (the direction itself is the step); empty: that of the recipe."""
 
@@ -128,6 +135,8 @@ class LossMethod(Method):
         super().__init_subclass__(**kwargs)
         if "fit_pack" in cls.__dict__ and "takes_weights" not in cls.__dict__:
             cls.takes_weights = False  # it may give its rows other weights: the author must say
+        if "fit_pack" in cls.__dict__ and "pauses" not in cls.__dict__:
+            cls.pauses = False  # it may train in several stages
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         """What a gradient step makes smaller: one number per trial, [trial]."""

@@ -10,6 +10,7 @@ from oodbench.board.metrics import SUMMARY, higher_is_better
 from oodbench.plugin.method import LossMethod
 from oodbench.record import schema
 from oodbench.settings.space import Value
+from oodbench.study.halving import describe_rungs
 from oodbench.study.record import Kept, StudyRecord
 from oodbench.study.selectors import describe_selector
 from oodbench.texts import markdown, markdown_code
@@ -42,6 +43,9 @@ def study_note(record: StudyRecord, metrics: Mapping[str, float]) -> str:
         f"**{markdown(record.label)}** on **{markdown(record.dataset_id)}**: {ledger.trials} configurations × "
         f"{budget.seeds} seeds, chosen by `{record.selector}` ({describe_selector(record.selector)})."
     ]
+    if ledger.rungs:
+        rungs = describe_rungs((len(rung.configurations), rung.steps) for rung in ledger.rungs)
+        parts.append(f"Searched by halving: {rungs}.")
     parts += [f"*{markdown(record.notice)}*"] if record.notice else []
     if record.choice_told:
         parts.append(f"*Not comparable with a choice on validation scores alone: {record.choice_told}.*")

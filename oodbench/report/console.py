@@ -12,6 +12,7 @@ from rich.progress import Progress as Bar
 
 from oodbench.driver.progress import Progress
 from oodbench.report.text import count_text, left_out_text
+from oodbench.study.halving import describe_rungs
 from oodbench.study.study import Study
 
 NOTABLE_BYTES = 500_000_000  # of training rows in a worker
@@ -50,6 +51,8 @@ class ConsoleProgress(Progress):
             f"{sum(study.trainings for study in studies)} trainings on {first.setup.device}",
             highlight=False,
         )
+        for text in _rungs(studies):
+            self.console.print(f"halving   {escape(text)}", highlight=False, soft_wrap=True)
         searches = 1 + max(study.budget.repeat for study in studies)
         if searches > 1:
             self.console.print(f"repeats   {searches} searches on the same data", highlight=False)
@@ -103,6 +106,16 @@ class ConsoleProgress(Progress):
         )
         total = _duration(time.monotonic() - self.started)
         self.console.print(f"{trained}; {total} in total", highlight=False)
+
+
+def _rungs(studies: Sequence[Study]) -> list[str]:
+    """Of searches by halving: a line for all methods, or for each kind of methods."""
+    methods: dict[str, dict[str, None]] = {}
+    for study in studies:
+        if study.rungs:
+            text = describe_rungs((rung.trials, rung.steps) for rung in study.rungs)
+            methods.setdefault(text, {})[study.method_name] = None
+    return [text if len(methods) == 1 else f"{', '.join(own)}: {text}" for text, own in methods.items()]
 
 
 def _duration(seconds: float) -> str:

@@ -12,7 +12,7 @@ from oodbench.report.drawing import Look, looks_of
 from oodbench.report.heat import HeatMap, heat_map
 from oodbench.report.selectors import about_selectors, selector_texts
 from oodbench.report.tables import legend, remarks, texts_of, titles_of
-from oodbench.report.text import ABSENT, Plain
+from oodbench.report.text import ABSENT, Plain, trials_text
 
 if TYPE_CHECKING:
     from oodbench.board.leaderboard import Leaderboard
@@ -148,7 +148,7 @@ def _ledger(records: Sequence[StudyRecord]) -> Plain:
             (
                 record.label,
                 [
-                    str(spent.trials),
+                    trials_text(spent.trials, spent),
                     str(record.budget.seeds),
                     f"{spent.trainings:,}",
                     str(spent.failed_trainings),

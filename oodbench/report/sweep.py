@@ -18,6 +18,7 @@ COLUMNS = (
     "dataset_id", "method", "search", "configuration", "chosen", "score", "validation_mean_error",
     "validation_worst_error", "seeds", "failed_seeds",
 )  # fmt: skip
+STOPPED = "stopped_at"  # after how many steps, by a search by halving
 HYPER_PARAMETER = "hp."
 
 
@@ -42,7 +43,8 @@ def sweep_frame(boards: Sequence[Leaderboard]) -> pd.DataFrame:
         for study in studies:
             rows += [{"dataset_id": board.dataset_id} | row for row in _configurations(study)]
     names = dict.fromkeys(name for row in rows for name in row if name.startswith(HYPER_PARAMETER))
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, *sorted(names)], dtype=object)
+    halved = [STOPPED] if any(STOPPED in row for row in rows) else []
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, *halved, *sorted(names)], dtype=object)
     return frame.astype({"chosen": bool})
 
 
@@ -50,6 +52,7 @@ def _configurations(study: ConcludedStudy) -> list[dict[str, Any]]:
     record = study.record
     errors = validation_errors(study)
     failed = [failure.configuration for failure in record.failures]
+    stopped = record.ledger.stopped_at
     rows = []
     for index, hparams in enumerate(record.configurations):
         row: dict[str, Any] = {"method": record.label, "search": record.budget.repeat + 1, "configuration": index}
@@ -57,6 +60,8 @@ def _configurations(study: ConcludedStudy) -> list[dict[str, Any]]:
         row |= {"score": record.choice.scores.get(index) if record.choice else None}
         row |= errors.get(index, {})
         row |= {"seeds": record.budget.seeds, "failed_seeds": failed.count(index)}
+        if index in stopped:
+            row[STOPPED] = stopped[index]
         rows.append(row | {f"{HYPER_PARAMETER}{name}": value for name, value in hparams.items()})
     return rows
 

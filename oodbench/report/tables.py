@@ -20,6 +20,7 @@ from oodbench.report.text import (
     line,
     number_text,
     spread_text,
+    trials_text,
 )
 from oodbench.texts import markdown
 
@@ -48,6 +49,9 @@ AGAINST = (
 )
 WHOLE_SPACE = "n of m trials: the search space has only n points, and all were tried."
 OUT_OF_TIME = "n of m trials: the time budget ended after n."
+HALVED = (
+    "n → m trials: halving began n configurations and trained m to the end, for the gradient steps of {trials} trials."
+)
 UNEQUAL = "†: the budget, the data or the choice differ from those of the other rows, so the row is in no tier."
 REFERENCE = "‡: a reference, shown and in no tier."
 COLLAPSED = "=‡: no better than the reference on any seed or environment, and no worse: it learned nothing."
@@ -145,6 +149,8 @@ def legend(board: Leaderboard) -> str:
         parts.append(WHOLE_SPACE)
     if any(budget.seconds is not None for budget in short):
         parts.append(OUT_OF_TIME)
+    halved = {row.budget.trials for row in board.rows if row.budget and len(row.ledger.rungs) > 1}
+    parts += [HALVED.format(trials=" or ".join(map(str, sorted(halved))))] if halved else []
     if board.shows("tier"):
         parts.append(TIERS.format(over=board.over))
     if board.shows("side"):
@@ -253,5 +259,5 @@ def _value(row: Row, cell: Cell, bold: str) -> str:
 
 def _budget(row: Row) -> str:
     granted = row.budget.trials if row.budget else 0
-    tried = f"{row.trials} of {granted}" if row.trials < granted else f"{row.trials}"
+    tried = f"{row.trials} of {granted}" if row.trials < granted else trials_text(row.trials, row.ledger)
     return f"{tried} × {row.seeds}" + (" †" if row.unequal else "")

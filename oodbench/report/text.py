@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oodbench.board.row import Cell
+from oodbench.study.record import Ledger
 
 ABSENT = "–"
 
@@ -43,6 +44,11 @@ def left_out_text(counts: Mapping[str, int]) -> str:
 def count_text(count: int, noun: str, plural: str = "") -> str:
     """1 study, 2 studies."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def trials_text(trials: int, spent: Ledger) -> str:
+    """How many configurations were begun, and of a search by halving how many were trained to the end."""
+    return f"{trials} → {len(spent.rungs[-1].configurations)}" if len(spent.rungs) > 1 else f"{trials}"
 
 
 def line(cells: list[str]) -> str:

@@ -2,7 +2,8 @@
 
 One Tune trial is one configuration on all seeds. A search by optuna proposes in batches, and learns of a batch when
 all of it is there: what it proposes does not depend on which worker was faster. Early stopping is asynchronous and
-does. The engine cannot pause a training: at each rung it is trained anew with more steps, and all of them count.
+does. At each rung a training pauses, and goes on from there if it is not stopped; a method that cannot pause is trained
+anew with more steps, and all of them count.
 """
 
 from __future__ import annotations

@@ -18,9 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from oodbench.engine.checkpoint import Checkpoint, key_of
 from oodbench.errors import Notice, WorkError
 from oodbench.search.ownership import foreign_folder, read_own
-from oodbench.study.directory import study_folder, write_atomically
+from oodbench.study.directory import make_folder, study_folder, write_atomically
 from oodbench.study.document import write_document
 from oodbench.study.pack import Pack, PackResult
 from oodbench.study.record import Chosen
@@ -41,15 +42,17 @@ class PackStore:
 
         content = cloudpickle.dumps(result)
         checksum = hashlib.sha256(content).digest()
-        write_atomically(self._path(pack.index), checksum + content)
+        write_atomically(self._path(pack), checksum + content)
+        self.kept_path(pack).unlink(missing_ok=True)
         self.trusted[pack.index] = checksum
-        return replace(result, predictors=[])
+        return replace(result, predictors=[], checkpoint=None)
 
-    def load(self) -> dict[int, PackResult]:
-        """Results without models, by pack number. A file that is damaged, or may be another's, is as good as
-        none: its pack runs again."""
+    def load(self, rung: int = 0) -> dict[int, PackResult]:
+        """Results without models, by pack number, from this rung on. A file that is damaged, or may be another's, is as
+        good as none: its pack runs again."""
         results: dict[int, PackResult] = {}
-        packs = [pack for pack in self.study.packs if os.path.lexists(self._path(pack.index))]
+        on_disk = [pack for pack in self.study.packs if os.path.lexists(self._path(pack))]
+        packs = [pack for pack in on_disk if pack.rung >= rung]
         foreign = foreign_folder(self.folder) if packs else None
         if foreign is not None:
             warnings.warn(
@@ -61,19 +64,35 @@ class PackStore:
             return results
         for pack in packs:
             try:
-                results[pack.index] = replace(self._read(pack), predictors=[])
+                results[pack.index] = replace(self._read(pack), predictors=[], checkpoint=None)
             except WorkError:
-                self._path(pack.index).unlink(missing_ok=True)
+                self._path(pack).unlink(missing_ok=True)
         return results
+
+    def checkpoint(self, pack: Pack) -> Checkpoint | None:
+        """Where the trainings of a finished pack can go on from."""
+        return self._read(pack).checkpoint
+
+    def kept_path(self, pack: Pack) -> Path:
+        """Where its worker keeps an unfinished pack."""
+        return self._path(pack).with_suffix(".checkpoint").absolute()
+
+    def make_folder(self) -> None:
+        make_folder(self.folder, 0o700)
 
     def predictors(self) -> StoredPredictors:
         return StoredPredictors(self, self.study.packs)
 
-    def _path(self, index: int) -> Path:
-        return self.folder / f"pack-{index:05d}.pickle"
+    def _path(self, pack: Pack) -> Path:
+        """What goes on to a later rung is known by its trials: with other bits of earlier packs, others may go on."""
+        name = f"pack-{pack.index:05d}"
+        if pack.rung:
+            keys = str([key_of(trial) for trial in pack.trials])
+            name += f"-{hashlib.sha256(keys.encode()).hexdigest()[:16]}"
+        return self.folder / f"{name}.pickle"
 
     def _read(self, pack: Pack) -> PackResult:
-        path = self._path(pack.index)
+        path = self._path(pack)
         try:
             ours, content = read_own(path)
             checksum = hashlib.sha256(content[CHECKSUM_BYTES:]).digest()

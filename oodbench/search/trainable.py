@@ -13,9 +13,10 @@ from ray import cloudpickle, tune
 from oodbench.engine.trial import Trial
 from oodbench.errors import one_line
 from oodbench.search.jobs import WHOLE
+from oodbench.search.keeping import FileKeeper
 from oodbench.search.own import heed_signals
 from oodbench.search.travel import pickled
-from oodbench.search.worker import run_configuration, run_pack, validation_score
+from oodbench.search.worker import ConfigurationTraining, run_pack, validation_score
 from oodbench.study.pack import Pack, PackResult
 
 if TYPE_CHECKING:
@@ -41,7 +42,15 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     places = {key: place for place, key in enumerate(parts)}
     contents = [
         pickled(
-            (job.pack, job.method, job.setup, {seed: places[id(part)] for seed, part in job.data.items()}),
+            (
+                job.pack,
+                job.method,
+                job.setup,
+                {seed: places[id(part)] for seed, part in job.data.items()},
+                job.start,
+                job.stop,
+                job.keep_at,
+            ),
             type(job.method),
             type(job.setup.model),
         )
@@ -55,13 +64,15 @@ def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], thre
     """The Tune trainable: one pack, or one trial of it."""
     prepare(threads)
     # every time from its bytes: a method may keep things on itself, and must not find them in the next pack
-    pack, method, setup, places = cloudpickle.loads(_fetch(jobs[0])[config["job"]])
+    pack, method, setup, places, start, stop, keep_at = cloudpickle.loads(_fetch(jobs[0])[config["job"]])
+    keeper = None if keep_at is None else FileKeeper(keep_at)
     if config["position"] != WHOLE:
+        keeper = None  # alone, it is trained anew: what was kept may be what its pack was lost by
         pack = replace(pack, trials=(pack.trials[config["position"]],))
     seen = {seed: ray.get(data[places[seed]]) for seed in pack.seeds}
     if timed:
         tune.report({"training": True})  # from here on, time counts
-    tune.report({"pack": run_pack(method, pack, seen, setup)})
+    tune.report({"pack": run_pack(method, pack, seen, setup, start, stop, keeper)})
 
 
 def ship_study(study: Study) -> dict[str, Any]:
@@ -90,13 +101,11 @@ def train_configuration(
     index, hparams = config["configuration"], config["hparams"]
     trials = tuple(Trial.of(name, index, hparams, seed, repeat) for seed in seeds)
     seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
-    spent = PackResult([], [])
+    training, spent = ConfigurationTraining(method, Pack(study_id, index, trials), seen, setup), PackResult([], [])
     for rung in rungs:
         if timed:
             tune.report({"training": True, "score": math.nan, "rung": 0})
-        steps = math.ceil(setup.recipe.steps * rung / rungs[-1])
-        shorter = replace(setup, recipe=replace(setup.recipe, steps=steps))
-        result = run_configuration(method, Pack(study_id, index, trials), seen, shorter)
+        result = training.train_to(math.ceil(setup.recipe.steps * rung / rungs[-1]))
         result.gradient_steps += spent.gradient_steps
         result.row_visits += spent.row_visits
         result.seconds += spent.seconds

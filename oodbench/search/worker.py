@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from oodbench.engine.checkpoint import Checkpoint
 from oodbench.engine.data import TrainingRows
 from oodbench.engine.predictor import Predictor
 from oodbench.engine.scoring import score_together
@@ -20,15 +21,26 @@ from oodbench.study.pack import Pack, PackResult, divide
 from oodbench.study.selectors import score_configurations
 
 if TYPE_CHECKING:
+    from oodbench.engine.keeping import Keeper
     from oodbench.engine.trainer import Trainer
 
 
-def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> PackResult:
+def run_pack(
+    method: Method,
+    pack: Pack,
+    data: Mapping[int, SearchData],
+    setup: Setup,
+    start: Checkpoint | None = None,
+    stop: int | None = None,
+    keeper: Keeper | None = None,
+) -> PackResult:
+    """Train and score a pack. Its trainings go on from `start` and pause after `stop` steps. A `keeper` keeps them from
+    time to time, and they go on from what it finds."""
     from oodbench.engine.trainer import Trainer  # imports torch, which the driver need not wait for
 
     started = time.perf_counter()
     train = {seed: seed_data.train for seed, seed_data in data.items()}
-    trainer = Trainer(setup)
+    trainer = Trainer(setup, start, stop, keeper)
     fitted = _fit(method, train, pack.trials, trainer)
     predictors = {place: model for place, model in enumerate(fitted) if not isinstance(model, _Failed)}
     failures = {place: failed.reason for place, failed in enumerate(fitted) if isinstance(failed, _Failed)}
@@ -52,33 +64,53 @@ def run_pack(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: 
         validation=[row for position in sorted(scores) if position not in failures for row in scores[position]],
         failures=failures,
         device=setup.device,
+        checkpoint=trainer.paused,
     )
     result.gradient_steps, result.row_visits = trainer.gradient_steps, trainer.row_visits
     result.seconds = time.perf_counter() - started
     return result
 
 
-def run_configuration(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> PackResult:
+class ConfigurationTraining:
     """One configuration on all seeds, in as many packs as that takes."""
 
-    def alike(trial: Trial) -> tuple[int, ...]:
-        return data[trial.seed].train.x.shape
+    def __init__(self, method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> None:
+        self.method, self.pack, self.data, self.setup = method, pack, data, setup
+        self.parts = divide(pack.study_id, pack.trials, self._alike, self._capacity, self._most_seeds)
+        self._paused: list[Checkpoint | None] = [None] * len(self.parts)
 
-    def capacity(trial: Trial) -> int:
-        train = data[trial.seed].train
-        return method.pack_capacity(
-            len(train), setup.recipe.outputs(train.task == "classification", train.classes), setup
-        )
+    def train_to(self, steps: int) -> PackResult:
+        """Go on to so many steps; a method that cannot pause begins anew."""
+        setup, stop = self.setup, None
+        if steps < setup.recipe.steps:
+            if self.method.pauses:
+                stop = steps
+            else:
+                setup = replace(setup, recipe=replace(setup.recipe, steps=steps))
+        places = {trial.seed: position for position, trial in enumerate(self.pack.trials)}
+        results = []
+        for number, part in enumerate(self.parts):
+            data = {seed: self.data[seed] for seed in part.seeds}
+            result = run_pack(self.method, part, data, setup, self._paused[number], stop)
+            self._paused[number] = result.checkpoint
+            results.append(([places[trial.seed] for trial in part.trials], replace(result, checkpoint=None)))
+        return PackResult.joined(results)
 
-    def most_seeds(trial: Trial) -> int:
-        return seeds_that_fit(setup, *data[trial.seed].train.x.shape)
+    def _alike(self, trial: Trial) -> tuple[int, ...]:
+        return self.data[trial.seed].train.x.shape
 
-    places = {trial.seed: position for position, trial in enumerate(pack.trials)}
-    parts = []
-    for part in divide(pack.study_id, pack.trials, alike, capacity, most_seeds):
-        result = run_pack(method, part, {seed: data[seed] for seed in part.seeds}, setup)
-        parts.append(([places[trial.seed] for trial in part.trials], result))
-    return PackResult.joined(parts)
+    def _capacity(self, trial: Trial) -> int:
+        train, recipe = self.data[trial.seed].train, self.setup.recipe
+        outputs = recipe.outputs(train.task == "classification", train.classes)
+        return self.method.pack_capacity(len(train), outputs, self.setup)
+
+    def _most_seeds(self, trial: Trial) -> int:
+        return seeds_that_fit(self.setup, *self.data[trial.seed].train.x.shape)
+
+
+def run_configuration(method: Method, pack: Pack, data: Mapping[int, SearchData], setup: Setup) -> PackResult:
+    """One configuration on all seeds, trained to its end."""
+    return ConfigurationTraining(method, pack, data, setup).train_to(setup.recipe.steps)
 
 
 def validation_score(result: PackResult, selector: str) -> float:
@@ -104,6 +136,7 @@ def _fit(
     """
     rows = {seed: shared.copy() for seed, shared in train.items()}
     own = [replace(trial, hparams=dict(trial.hparams)) for trial in trials]
+    paused = trainer.paused
     try:
         predictors: list[Any] = list(method.fit_pack(rows, own, trainer))
         if len(predictors) != len(trials):
@@ -114,6 +147,7 @@ def _fit(
         _check_sendable(predictors)
         return predictors
     except (Exception, SystemExit) as error:
+        trainer.paused = paused
         if len(trials) == 1:
             return [_Failed(one_line(error))]
     return [fitted for trial in trials for fitted in _fit(method, train, [trial], trainer)]

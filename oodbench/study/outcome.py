@@ -28,6 +28,7 @@ from oodbench.study.record import (
     Granted,
     Ledger,
     Opening,
+    RungSpent,
     Setting,
     Stability,
     StudyRecord,
@@ -164,7 +165,8 @@ def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[st
         result = packs[pack.index]
         if result.stopped:  # trained on, it might have been better or worse
             continue
-        rows += result.validation
+        if pack.rung + 1 >= len(study.rungs):  # of a lower rung, too, the training goes on, or it was stopped
+            rows += result.validation
         for position, reason in sorted(result.failures.items()):
             trial = pack.trials[position]
             if pack.without is not None:
@@ -175,7 +177,10 @@ def _gather(study: Study, packs: Mapping[int, PackResult]) -> tuple[list[dict[st
 
 def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[Failure]) -> Ledger:
     failed = {failure.configuration for failure in failures}
+    rungs = _rungs(study, packs)
     stopped = sum(result.stopped for result in packs.values())
+    if rungs:
+        stopped = len(set(rungs[0].configurations) - set(rungs[-1].configurations) - failed)
     return Ledger(
         trials=len(study.configurations),
         complete_trials=len(study.configurations) - len(failed) - stopped,
@@ -186,7 +191,18 @@ def _ledger(study: Study, packs: Mapping[int, PackResult], failures: list[Failur
         row_visits=sum(result.row_visits for result in packs.values()),
         seconds=round(sum(result.seconds for result in packs.values()), 3),
         device=study.setup.device,
+        rungs=rungs,
     )
+
+
+def _rungs(study: Study, packs: Mapping[int, PackResult]) -> tuple[RungSpent, ...]:
+    spent = []
+    for number, rung in enumerate(study.rungs):
+        own = [pack for pack in study.packs if pack.rung == number]
+        configurations = sorted({trial.configuration for pack in own for trial in pack.trials})
+        steps = sum(packs[pack.index].gradient_steps for pack in own)
+        spent.append(RungSpent(rung.steps, tuple(configurations), steps, number == 0 or not study.method.pauses))
+    return tuple(spent)
 
 
 def _record(

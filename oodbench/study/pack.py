@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oodbench.engine.checkpoint import Checkpoint
 from oodbench.engine.trial import Trial
 from oodbench.settings.space import Value
 
@@ -20,6 +21,7 @@ class Pack:
     index: int
     trials: tuple[Trial, ...]
     without: int | None = None  # the place of a training environment that they do not have, and are scored on
+    rung: int = 0  # of a search by halving
 
     @property
     def seeds(self) -> list[int]:
@@ -39,6 +41,7 @@ class PackResult:
     device: str = "cpu"
     hparams: Mapping[str, Value] | None = None  # where the search decided on them
     stopped: bool = False  # before the end of its training, by the scheduler
+    checkpoint: Checkpoint | None = None  # of trainings that may go on
     clock: float = 0.0  # seconds that the study's search had taken when it came, where that is limited
 
     @classmethod
@@ -57,6 +60,8 @@ class PackResult:
             whole.seconds += part.seconds
             whole.gradient_steps += part.gradient_steps
             whole.row_visits += part.row_visits
+        paused = [part.checkpoint for _, part in parts if part.checkpoint is not None]
+        whole.checkpoint = Checkpoint.join(paused) if paused else None
         return whole
 
 
@@ -68,6 +73,7 @@ def divide(
     most_seeds: Callable[[Trial], int],
     without: int | None = None,
     first: int = 0,
+    rung: int = 0,
 ) -> list[Pack]:
     """Packs of at most `capacity` trials on `most_seeds` seeds that are `alike`: blocks of configurations x seeds.
 
@@ -91,7 +97,7 @@ def divide(
                         key=lambda trial: (trial.seed, trial.configuration),
                     )
                 )
-                packs.append(Pack(study_id, first + len(packs), block, without))
+                packs.append(Pack(study_id, first + len(packs), block, without, rung))
     return packs
 
 

@@ -100,6 +100,8 @@ def _resolve_study(request: Request, asked: _Asked, dataset_name: str, dataset: 
     setup, by_hand = _setup(usual, options, dataset), _fixed(asked, options.fix)
     if options.scheduler != "none":
         _check_stoppable(asked, setup)
+    if options.halves and isinstance(asked.method, LossMethod):
+        _check_steps("--search halving", setup)
     budget = replace(options.part(Budget), repeat=repeat)
     fixed = _parsed(asked, asked.preset.fix) | by_hand
     _check_listed(asked, fixed, budget)
@@ -174,8 +176,12 @@ def _check_stoppable(asked: _Asked, setup: Setup) -> None:
             f"--scheduler asha stops trainings by their gradient steps, and method {asked.name!r} makes none.\n"
             "Leave out --scheduler, or the method."
         )
+    _check_steps("--scheduler asha", setup)
+
+
+def _check_steps(asked: str, setup: Setup) -> None:
     if setup.recipe.steps < LEAST_STEPS:
-        raise UserError(f"--scheduler asha needs trainings of at least {LEAST_STEPS} steps, not {setup.recipe.steps}.")
+        raise UserError(f"{asked} needs trainings of at least {LEAST_STEPS} steps, not {setup.recipe.steps}.")
 
 
 def _resolve(kind: Kind, wanted: Sequence[str | type[Any]]) -> dict[str, type[Any]]:

@@ -27,6 +27,7 @@ def parse_record(content: bytes) -> StudyRecord:
         raise Damaged(f"its status {record.status} does not go with its choice")
     if record.choice:
         _check_choice(record, record.choice)
+    _check_rungs(record)
     if not SELECTOR.fullmatch(record.selector):
         raise Damaged(f"its selector {record.selector!r} is none")
     taken = sorted(TAKEN & set(record.metrics))
@@ -51,6 +52,15 @@ def _check_choice(record: StudyRecord, choice: Chosen) -> None:
     every = len(choice.by_seed) == record.budget.seeds and all(seed in seeds for seed in choice.by_seed)
     if choice.by_seed and not every:
         raise Damaged("its choice is not one for every seed")
+
+
+def _check_rungs(record: StudyRecord) -> None:
+    before = set(range(len(record.configurations)))
+    for rung in record.ledger.rungs:
+        own = set(rung.configurations)
+        if not own <= before or len(own) < len(rung.configurations):
+            raise Damaged("a rung of its search has configurations that are not once in the rung before")
+        before = own
 
 
 def read_results(file: Path | BinaryIO, record: StudyRecord) -> pd.DataFrame:

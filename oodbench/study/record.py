@@ -17,7 +17,7 @@ from oodbench.settings.space import Fixed, Value
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = 5
+SCHEMA = 6
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.parquet"
 COLUMNS = {
@@ -67,6 +67,16 @@ class Granted:
 
 
 @dataclass(frozen=True)
+class RungSpent:
+    """A rung of a search by halving."""
+
+    steps: int  # to which it trained
+    configurations: tuple[int, ...]  # those of no later rung were stopped here
+    gradient_steps: int  # of all its trainings, as they were counted
+    anew: bool  # whether they began at the first step, since the method cannot pause
+
+
+@dataclass(frozen=True)
 class Ledger:
     """What a study spent, as it was counted."""
 
@@ -79,6 +89,13 @@ class Ledger:
     row_visits: int = 0
     seconds: float = 0.0
     device: str = ""
+    rungs: tuple[RungSpent, ...] = ()
+
+    @property
+    def stopped_at(self) -> dict[int, int]:
+        """Of the configurations that a search by halving stopped, after how many steps."""
+        reached = {number: rung.steps for rung in self.rungs for number in rung.configurations}
+        return {number: steps for number, steps in reached.items() if steps < self.rungs[-1].steps}
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from oodbench.study.directory import DIRECTORY
 from oodbench.study.selectors import check_selector, find_selector, needs_models
 
 DEVICES = ("auto", "cpu", "cuda")
-SEARCHES = ("random", "optuna")
+SEARCHES = ("random", "optuna", "halving")
 SCHEDULERS = ("none", "asha")
 CHOOSE = ("study", "seed")
 MOST_REPEATS = 100
@@ -63,7 +63,11 @@ class Budget(Options):
     trials: int = option(20, "Configurations per method; the first is its defaults.", check=at_least(1))
     seeds: int = option(10, "Data seeds on which every configuration is trained.", check=at_least(1))
     seed: int = option(0, "First seed, of the data and of the search.", check=at_least(0))
-    search: str = option("random", "Who proposes: random, or optuna.", check=one_of("search", SEARCHES))
+    search: str = option(
+        "random",
+        "Who proposes: random, optuna, or halving: many at first, and the best go on.",
+        check=one_of("search", SEARCHES),
+    )
     scheduler: str = option(
         "none", "Who stops poor trainings early: none, or asha.", check=one_of("scheduler", SCHEDULERS)
     )
@@ -79,6 +83,11 @@ class Budget(Options):
             raise UserError(
                 "--search optuna: optuna is not installed.\nInstall it with `pip install 'oodbench[optuna]'`."
             )
+        if self.halves and (self.scheduler != "none" or self.budget is not None):
+            raise UserError(
+                "--search halving stops trainings itself, and its budget is gradient steps.\n"
+                "Leave out --scheduler and --budget."
+            )
 
     @property
     def seconds(self) -> float | None:
@@ -86,9 +95,14 @@ class Budget(Options):
         return None if self.budget is None else float(self.budget)
 
     @property
+    def halves(self) -> bool:
+        """Whether the best of many short trainings go on."""
+        return self.search == "halving"
+
+    @property
     def drawn_up_front(self) -> bool:
         """Whether all trials are known before the first one runs, and can be packed as is fastest."""
-        return not self.deviations
+        return self.halves or not self.deviations
 
     @property
     def deviations(self) -> list[str]:
@@ -154,7 +168,7 @@ class StudyOptions(Selecting, Budget, Training):
                 "Use --selector mean or worst."
             )
         selector = find_selector(self.selector)
-        if not self.drawn_up_front and (needs_models(selector) or told_to(selector)):
+        if self.deviations and (needs_models(selector) or told_to(selector)):
             why = "needs further trainings" if selector.leaves_out else "looks at all trained models after the search"
             raise UserError(
                 f"--selector {self.selector} {why}, and does not go with --search, --scheduler or --budget.\n"

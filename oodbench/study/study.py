@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from oodbench.engine.scoring import SCORES
 from oodbench.engine.trial import Setup, Trial, rows_bytes, seeds_that_fit
 from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.plugin.dataset import Dataset
-from oodbench.plugin.method import Method
+from oodbench.plugin.method import LossMethod, Method
 from oodbench.plugin.registry import find
 from oodbench.plugin.selector import told_to
 from oodbench.settings.fields import as_dict, changed
@@ -29,7 +30,8 @@ from oodbench.settings.space import (
     restrict_space,
 )
 from oodbench.study.data import SearchData, SharedData
-from oodbench.study.pack import Pack, divide
+from oodbench.study.halving import REDUCTION, Rung, best_configurations, plan_rungs
+from oodbench.study.pack import Pack, PackResult, divide
 from oodbench.study.selectors import find_selector
 from oodbench.study.sources import source_digest
 from oodbench.study.spec import Budget, Selecting
@@ -53,6 +55,7 @@ class Study:
     fixed: Mapping[str, Fixed] = field(default_factory=dict)  # by the user or a preset
     label: str = ""  # the row on a leaderboard
     tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
+    climbed: tuple[tuple[int, ...], ...] = ()  # of a search by halving, the configurations of each rung after the first
     choose: str = "study"  # what gets a configuration of its own: the study, or each seed
     open_all: bool = False  # whether all configurations are scored on test after the choice
 
@@ -164,7 +167,7 @@ class Study:
         entropy = (self.budget.seed, *(self.method_name + repeat).encode())
         return [
             draw_configuration(self.space, self.decided | self._listed_for(index), entropy, index)
-            for index in range(self.budget.trials)
+            for index in range(self.begun)
         ]
 
     def _listed_for(self, index: int) -> dict[str, Value]:
@@ -174,6 +177,35 @@ class Study:
     def listed(self) -> dict[str, OneEach]:
         """Hyper-parameters with a value for each configuration."""
         return {name: value for name, value in self.fixed.items() if isinstance(value, OneEach)}
+
+    @cached_property
+    def rungs(self) -> tuple[Rung, ...]:
+        """Of a search by halving. What makes no gradient steps, or some ahead of trainings, is trained to the end, and so
+        are configurations that are listed."""
+        trials, steps = self.budget.trials, self.setup.recipe.steps
+        if not self.budget.halves:
+            return ()
+        if not isinstance(self.method, LossMethod) or self.method.steps_ahead or self.listed:
+            return (Rung(steps, trials),)
+        every = enumerate_configurations(self.space, self.decided, REDUCTION * trials)
+        return plan_rungs(trials, steps, math.inf if every is None else len(every), self.method.pauses)
+
+    @property
+    def begun(self) -> int:
+        """With how many configurations the search begins."""
+        return self.rungs[0].trials if self.rungs else self.budget.trials
+
+    @property
+    def at_top(self) -> bool:
+        """Whether the rungs that are decided are all there are."""
+        return len(self.climbed) + 1 >= len(self.rungs)
+
+    def climb(self, results: Mapping[int, PackResult]) -> Study:
+        """With one more rung decided, by the results of all packs of the last one that is."""
+        rung = len(self.climbed)
+        rows = [row for pack in self.packs if pack.rung == rung for row in results[pack.index].validation]
+        best = best_configurations(rows, self.selector, self.budget.seeds, self.rungs[rung + 1].trials)
+        return replace(self, climbed=(*self.climbed, best))
 
     @cached_property
     def space(self) -> Space:
@@ -188,7 +220,7 @@ class Study:
     @cached_property
     def whole_space(self) -> list[dict[str, Value]] | None:
         """Every configuration, where there are no more than the budget, and they are not listed."""
-        return None if self.listed else enumerate_configurations(self.space, self.decided, self.budget.trials)
+        return None if self.listed else enumerate_configurations(self.space, self.decided, self.begun)
 
     @property
     def left_out(self) -> list[int]:
@@ -199,34 +231,44 @@ class Study:
     def trainings(self) -> int:
         return len(self.configurations) * self.budget.seeds * (1 + len(self.left_out))
 
+    @property
+    def portions(self) -> int:
+        """What is trained at a time: of a search by halving, a training has one for each of its rungs."""
+        return self.budget.seeds * sum(rung.trials for rung in self.rungs) if self.rungs else self.trainings
+
     @cached_property
     def packs(self) -> list[Pack]:
         if not self.budget.drawn_up_front:
             return [self.configuration_pack(index, hparams) for index, hparams in enumerate(self.configurations)]
+        everything = range(len(self.configurations))
+        packs: list[Pack] = []
+        for rung, configurations in enumerate((everything, *self.climbed)):
+            packs += self._divide(configurations, None, len(packs), rung)
+        for without in self.left_out:
+            packs += self._divide(everything, without, len(packs))
+        return packs
+
+    def _divide(self, configurations: Iterable[int], without: int | None, first: int, rung: int = 0) -> list[Pack]:
         shared = [name for name, dimension in self.method.search_space().items() if dimension.shared]
         trials = [
-            Trial.of(self.method_name, index, hparams, seed, self.budget.repeat)
+            Trial.of(self.method_name, index, self.configurations[index], seed, self.budget.repeat)
             for seed in self.seeds
-            for index, hparams in enumerate(self.configurations)
+            for index in configurations
         ]
 
-        packs: list[Pack] = []
-        for without in (None, *self.left_out):
+        def alike(trial: Trial) -> tuple[Any, ...]:
+            shape = self.search_data(trial.seed, without).train.x.shape
+            return (shape, *(trial.hparams[name] for name in shared))
 
-            def alike(trial: Trial, without: int | None = without) -> tuple[Any, ...]:
-                shape = self.search_data(trial.seed, without).train.x.shape
-                return (shape, *(trial.hparams[name] for name in shared))
+        def capacity(trial: Trial) -> int:
+            train = self.search_data(trial.seed, without).train
+            outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
+            return self.method.pack_capacity(len(train), outputs, self.setup)
 
-            def capacity(trial: Trial, without: int | None = without) -> int:
-                train = self.search_data(trial.seed, without).train
-                outputs = self.setup.recipe.outputs(train.task == "classification", train.classes)
-                return self.method.pack_capacity(len(train), outputs, self.setup)
+        def most_seeds(trial: Trial) -> int:
+            return seeds_that_fit(self.setup, *self.search_data(trial.seed, without).train.x.shape)
 
-            def most_seeds(trial: Trial, without: int | None = without) -> int:
-                return seeds_that_fit(self.setup, *self.search_data(trial.seed, without).train.x.shape)
-
-            packs += divide(self.study_id, trials, alike, capacity, most_seeds, without, len(packs))
-        return packs
+        return divide(self.study_id, trials, alike, capacity, most_seeds, without, first, rung)
 
     @property
     def worker_bytes(self) -> int:
@@ -285,6 +327,7 @@ class Study:
             self.told,
             {name: f"{dimension}, {dimension.default}" for name, dimension in self.method.search_space().items()},
             *(["without each environment in turn"] if self.left_out else []),
+            *([f"the best by {self.selector} go on"] if self.budget.halves else []),
         ]
         return hashlib.sha256(json.dumps(described, default=str).encode()).hexdigest()[:16]
 

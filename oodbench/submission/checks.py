@@ -65,7 +65,7 @@ def _check_study(study: ConcludedStudy, claimed: Mapping[str, str], planned: Pla
     yield "source code", _sources_fault(claimed, again)
     yield "training and validation data", _data_fault(record, record.data.fingerprint, again.data.fingerprint)
     yield "terms", _terms_fault(record, again)
-    yield "configurations", _configurations_fault(record, again)
+    yield "configurations", _configurations_fault(record, again) or _rungs_fault(study, again)
     yield "choice", _choice_fault(study, again)
     yield "test data", _test_fault(study, again)
 
@@ -128,6 +128,20 @@ def _configurations_fault(record: StudyRecord, again: Study) -> str:
         return "" if len(record.configurations) <= record.budget.trials else "it tried more than it was granted"
     drawn = [dict(hparams) for hparams in record.configurations] == again.configurations
     return "" if drawn else "its configurations are not those that its budget draws"
+
+
+def _rungs_fault(study: ConcludedStudy, again: Study) -> str:
+    """Of a search by halving. Which of a rung were the best is seen only by running it again."""
+    spent, results = study.record.ledger.rungs, study.results
+    assert results is not None
+    sizes = [len(rung.configurations) for rung in spent]
+    planned = [rung.trials for rung in again.rungs]
+    if [rung.steps for rung in spent] != [rung.steps for rung in again.rungs] or sizes[:1] != planned[:1]:
+        return "its rungs are not those of its budget"
+    if any(size > most for size, most in zip(sizes, planned, strict=True)):
+        return "more configurations went on than its budget allows"
+    scored = set(results.loc[results["part"] == "validation", "configuration"])
+    return "" if not spent or scored <= set(spent[-1].configurations) else "it scores configurations that were stopped"
 
 
 def _choice_fault(study: ConcludedStudy, again: Study) -> str:

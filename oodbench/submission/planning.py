@@ -26,7 +26,7 @@ class Planned:
 def plan_records(records: Sequence[StudyRecord]) -> Planned:
     """Those on the same data share it."""
     planned = Planned()
-    tried = {record.study_id: record.configurations for record in records}  # of searches that decided on the way
+    by_id = {record.study_id: record for record in records}
     groups: dict[tuple[str, int, int, str], list[tuple[str, StudySpec]]] = {}
     for record in records:
         fault = missing_plugin(record) or _endless_search(record)
@@ -44,10 +44,15 @@ def plan_records(records: Sequence[StudyRecord]) -> Planned:
             planned.faults.update(dict.fromkeys((study_id for study_id, _ in group), _one_line(error)))
         else:
             for (study_id, _), study in zip(group, studies, strict=True):
-                planned.studies[study_id] = (
-                    study if study.budget.drawn_up_front else replace(study, tried=tried[study_id])
-                )
+                planned.studies[study_id] = _as_decided(study, by_id[study_id])
     return planned
+
+
+def _as_decided(study: Study, record: StudyRecord) -> Study:
+    """With what a search decided on the way."""
+    if study.budget.halves:
+        return replace(study, climbed=tuple(rung.configurations for rung in record.ledger.rungs[1:]))
+    return study if study.budget.drawn_up_front else replace(study, tried=record.configurations)
 
 
 def missing_plugin(record: StudyRecord) -> str:

@@ -1,6 +1,7 @@
 """Some of the trainings of a submission, run again here: the same bits, or where that cannot be, the same statistics.
 
 Trainings that are one tensor program run again together, since their bits depend on it; all of them are compared.
+A search by halving is run again from its first rung on, since all of it decides which trainings go on.
 By statistics, none may differ more than two trainings on different seeds do, and those of a configuration may not
 differ in one direction.
 """
@@ -11,8 +12,8 @@ import contextlib
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from oodbench.board.moderated import Numbers
@@ -72,12 +73,12 @@ def rerun(study: Study, concluded: ConcludedStudy, trainings: Sequence[Training]
     title = concluded.record.title
     try:
         with _as_a_worker():
-            here, ran = _train(study, concluded, wanted)
+            here, ran, others = _train(study, concluded, wanted)
     except (Exception, SystemExit) as error:  # of the plug-ins
         return Rerun(title, len(wanted), 0, "bit for bit", f"it cannot be run again here: {one_line(error)}")
     recorded = _recorded(concluded, here)
     how: How = "bit for bit"
-    fault = _other_bits(here, recorded)
+    fault = ("" if differing else others) or _other_bits(here, recorded)
     if fault and differing:
         how = "by statistics"
         fault = _other_statistics(here, recorded, concluded)
@@ -113,27 +114,34 @@ def _as_a_worker() -> Iterator[None]:
 
 def _train(
     study: Study, concluded: ConcludedStudy, wanted: set[tuple[int, int]]
-) -> tuple[pd.DataFrame, set[tuple[int, int]]]:
-    """Result rows of the packs that have these trainings, on test for those that were chosen; and what was trained."""
+) -> tuple[pd.DataFrame, set[tuple[int, int]], str]:
+    """Result rows of the packs that have these trainings, on test for those that were chosen; what was trained; and
+    whether a search by halving goes on with others here: all of its lower rungs are run again."""
     import pandas as pd
 
+    from oodbench.search.jobs import job_of
     from oodbench.search.worker import run_configuration, run_pack
     from oodbench.study.meter import Meter
 
-    run = run_pack if study.budget.drawn_up_front else run_configuration
+    results: dict[int, PackResult] = {}
     rows: list[dict[str, Any]] = []
     predictors: dict[tuple[int, int], Any] = {}
     ran: set[tuple[int, int]] = set()
     for pack in study.packs:
         own = [(trial.configuration, trial.seed) for trial in pack.trials]
-        if pack.without is not None or not wanted & set(own):
+        of_last_rung = pack.rung + 1 >= len(study.rungs)
+        if pack.without is not None or (of_last_rung and not wanted & set(own)):
             continue
-        result: PackResult = run(
-            study.method, pack, {seed: study.search_data(seed) for seed in pack.seeds}, study.setup
-        )
-        rows += result.validation
-        predictors |= {key: model for key, model in zip(own, result.predictors, strict=True) if model is not None}
-        ran |= set(own)
+        job = job_of(study, pack, lambda earlier: results[earlier.index].checkpoint)
+        if study.budget.drawn_up_front:
+            result = run_pack(job.method, pack, job.data, job.setup, job.start, job.stop)
+        else:
+            result = run_configuration(job.method, pack, job.data, job.setup)
+        results[pack.index] = result
+        if of_last_rung:
+            rows += result.validation
+            predictors |= {key: model for key, model in zip(own, result.predictors, strict=True) if model is not None}
+            ran |= set(own)
     choice = concluded.record.choice
     assert choice is not None
     chosen = {seed: choice.of_seed(seed) for seed in study.seeds if (choice.of_seed(seed), seed) in predictors}
@@ -142,7 +150,16 @@ def _train(
     tested, _, _ = open_test(study, predictors, wanted_on_test, meter)
     models = {seed: predictors[number, seed] for seed, number in chosen.items()}
     tested += score_coefficients(study, models, choice)
-    return pd.DataFrame([*rows, *tested], columns=list(dict.fromkeys([*KEY, "rows", *SCORES, *meter.metrics]))), ran
+    here = pd.DataFrame([*rows, *tested], columns=list(dict.fromkeys([*KEY, "rows", *SCORES, *meter.metrics])))
+    return here, ran, _other_rungs(study, results)
+
+
+def _other_rungs(study: Study, results: Mapping[int, PackResult]) -> str:
+    for rung, handed_in in enumerate(study.climbed):
+        best = replace(study, climbed=study.climbed[:rung]).climb(results).climbed[rung]
+        if best != handed_in:
+            return f"from rung {rung + 1}, the best configurations here are {best}, and {handed_in} were handed in"
+    return ""
 
 
 def _recorded(concluded: ConcludedStudy, here: pd.DataFrame) -> pd.DataFrame:

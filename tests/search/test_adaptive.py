@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 import oodbench
+from concluding import planned
 from oodbench.errors import UserError
 from oodbench.search.nodes import check_room, check_software, count_room
 from oodbench.search.proposals import BATCH, Clock, Proposals
-from oodbench.search.worker import run_configuration
+from oodbench.search.worker import ConfigurationTraining, run_configuration
+from oodbench.study.data import SearchData
 from oodbench.study.pack import PackResult
 from oodbench.study.spec import Resources
+from oodbench.study.study import Study
 from oodbench_methods.erm import ERM
 
 STEPS = 32
@@ -56,10 +59,10 @@ def test_only_trainings_that_reached_the_end_are_in_the_results(asha: oodbench.R
 
 
 def test_every_step_of_every_rung_is_counted(asha: oodbench.Result) -> None:
-    """Complete trainings ran with 2, 8 and 32 steps; stopped ones with 2, or with 2 and 8."""
+    """Trainings pause after 2 and 8 of 32 steps, and go on from there or are stopped."""
     spent = ledger(asha)
-    complete = spent["complete_trials"] * 2 * (2 + 8 + 32)
-    least, most = (complete + spent["stopped_trials"] * 2 * steps for steps in (2, 2 + 8))
+    complete = spent["complete_trials"] * 2 * 32
+    least, most = (complete + spent["stopped_trials"] * 2 * steps for steps in (2, 8))
     assert least <= spent["gradient_steps"] <= most
     assert spent["row_visits"] == spent["gradient_steps"] * 120
 
@@ -72,6 +75,23 @@ def test_a_complete_training_is_that_of_all_steps(asha: oodbench.Result) -> None
     expected = run_configuration(study.method, study.packs[complete], data, study.setup).validation
     found = results[results["configuration"] == complete]["error"]
     assert found.tolist() == pytest.approx([row["error"] for row in expected], rel=1e-5)
+
+
+@pytest.mark.parametrize(("method", "steps"), [("erm", 32), ("jtt", 2 + 8 + 32)])
+def test_what_cannot_pause_begins_anew_at_each_rung(method: str, steps: int) -> None:
+    study = planned(
+        method, "spurious_correlation", settings={"group_rows": 40}, recipe={"steps": 32}, trials=1, seeds=2
+    )
+    training = ConfigurationTraining(study.method, study.packs[0], data_of(study), study.setup)
+    results = [training.train_to(steps) for steps in (2, 8, 32)]
+    expected = run_configuration(study.method, study.packs[0], data_of(study), study.setup)
+    assert results[-1].validation == expected.validation
+    counted = sum(result.gradient_steps for result in results)
+    assert counted / expected.gradient_steps == steps / 32
+
+
+def data_of(study: Study) -> dict[int, SearchData]:
+    return {seed: study.search_data(seed) for seed in study.seeds}
 
 
 def test_a_method_gets_its_time_and_no_more(asha: oodbench.Result) -> None:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from oodbench.engine.trial import Trial
 from oodbench.errors import Notice, WorkError
 from oodbench.search.packstore import PackStore
 from oodbench.study.pack import Pack, PackResult
@@ -209,3 +210,16 @@ def test_our_own_ray_listens_on_this_machine_only(tmp_path: Path) -> None:
     addresses = done.stdout.split()
     assert len(addresses) >= 4, done.stderr  # it does listen
     assert set(addresses) <= LOCAL
+
+
+def test_packs_of_a_later_rung_are_known_by_their_trials(tmp_path: Path) -> None:
+    """With other bits of a pack of the rung before, others may go on: then the results of these are not theirs."""
+
+    def store_of(configuration: int) -> tuple[PackStore, Pack]:
+        pack = Pack("study", 1, (Trial(configuration, {}, 0, 0),), rung=1)
+        return PackStore(tmp_path, SimpleNamespace(study_id="study", packs=[PACK, pack])), pack  # type: ignore[arg-type]
+
+    store, pack = store_of(configuration=3)
+    store.save(pack, PackResult([], []))
+    assert list(store.load(rung=1)) == [1]
+    assert list(store_of(configuration=4)[0].load(rung=1)) == []

@@ -28,6 +28,7 @@ from oodbench.study.record import (
     Ledger,
     Opening,
     Provenance,
+    RungSpent,
     Stability,
     StudyRecord,
 )
@@ -57,6 +58,8 @@ def records(draw: st.DrawFn) -> StudyRecord:
     chosen = draw(st.integers(0, len(configurations) - 1))
     scores = draw(st.dictionaries(st.integers(), NUMBERS, max_size=3))
     finished = draw(st.booleans())
+    numbers = st.lists(st.sampled_from(range(len(configurations))), unique=True).map(tuple)
+    rungs = st.lists(st.builds(RungSpent, COUNTS, numbers, COUNTS, st.booleans()), max_size=1).map(tuple)
     texts = {
         name: draw(TEXTS) for name in "search_id repeat_of label method dataset dataset_id notice model reason".split()
     }
@@ -75,7 +78,7 @@ def records(draw: st.DrawFn) -> StudyRecord:
         budget=draw(BUDGETS),
         information=tuple(draw(st.lists(TEXTS, max_size=2))),
         status="FINISHED" if finished else "FAILED",
-        ledger=draw(st.builds(Ledger, *[COUNTS] * 7, NUMBERS, TEXTS)),
+        ledger=draw(st.builds(Ledger, *[COUNTS] * 7, NUMBERS, TEXTS, rungs)),
         configurations=configurations,
         failures=tuple(draw(st.lists(st.builds(Failure, COUNTS, COUNTS, TEXTS), max_size=2))),
         choice=Chosen(
@@ -163,6 +166,13 @@ def test_what_is_wrong_is_named(edit: Callable[[dict[str, Any]], object], expect
         parse_record(edited(edit))
     assert str(raised.value).startswith(expected)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("rungs", [[[0, 2]], [[0, 0]], [[0], [1]]], ids=["beyond", "twice", "not from below"])
+def test_rungs_that_cannot_be(rungs: list[list[int]]) -> None:
+    spent = [{"steps": 4, "configurations": own, "gradient_steps": 8, "anew": True} for own in rungs]
+    with pytest.raises(Damaged, match="configurations that are not once in the rung before"):
+        parse_record(edited(lambda record: record["ledger"].update(rungs=spent)))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000])

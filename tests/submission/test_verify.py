@@ -14,7 +14,7 @@ import pytest
 from concluding import concluded, planned
 from handing import Edit, forge, same_results, with_cell
 from oodbench.errors import UserError
-from oodbench.study.record import COEFFICIENTS, CONSTANT, ConcludedStudy
+from oodbench.study.record import COEFFICIENTS, CONSTANT, ConcludedStudy, RungSpent
 from oodbench.study.study import Study
 from oodbench.submission.archive import read_members, write_members
 from oodbench.submission.submission import pack, read_submission
@@ -194,6 +194,50 @@ def test_rows_with_weights_are_verified(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "weights" in study.record.notice
     pack([study], tmp_path / "weighted.zip")
     assert verdict_on(tmp_path / "weighted.zip", 1).faults == []
+
+
+@pytest.fixture(scope="module")
+def halved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    study = planned("erm", "selection_bias", **(SMALL | {"recipe": {"steps": 16}, "trials": 4, "search": "halving"}))
+    path = tmp_path_factory.mktemp("halved") / "erm.zip"
+    pack([concluded(study, look=False)], path)
+    return path
+
+
+def test_a_search_by_halving_is_verified_to_the_last_bit(halved: Path) -> None:
+    verdict = verdict_on(halved, 1)
+    assert verdict.faults == []
+    assert verdict.reruns[0].how == "bit for bit"
+
+
+def with_rungs(change: Callable[[list[RungSpent]], list[RungSpent]]) -> Edit:
+    return lambda study: changed(study, ledger__rungs=tuple(change(list(study.record.ledger.rungs))))
+
+
+def others_go_on(rungs: list[RungSpent]) -> list[RungSpent]:
+    first, second, last = rungs
+    others = [number for number in first.configurations if number not in second.configurations]
+    return [first, replace(second, configurations=tuple(sorted([*last.configurations, others[0]]))), last]
+
+
+def all_go_on(rungs: list[RungSpent]) -> list[RungSpent]:
+    return [*rungs[:2], replace(rungs[2], configurations=rungs[1].configurations)]
+
+
+@pytest.mark.parametrize(
+    ("change", "trainings", "fault"),
+    [
+        (lambda rungs: rungs[:2], 0, "its rungs are not those of its budget"),
+        (lambda rungs: [rungs[0], rungs[0], rungs[2]], 0, "its rungs are not those of its budget"),
+        (all_go_on, 0, "more configurations went on than its budget allows"),
+        (others_go_on, 1, "from rung 1, the best configurations here are"),
+    ],
+)  # fmt: skip
+def test_rungs_that_were_changed(
+    halved: Path, tmp_path: Path, change: Callable[[list[RungSpent]], list[RungSpent]], trainings: int, fault: str
+) -> None:
+    (found,) = verdict_on(forge(halved, tmp_path / "rungs.zip", with_rungs(change)), trainings).faults
+    assert fault in found
 
 
 def _with_weights(make: Callable[..., Any]) -> Callable[..., Any]:

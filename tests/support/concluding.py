@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from oodbench.search.jobs import job_of
 from oodbench.search.worker import run_pack
 from oodbench.study.outcome import Outcome, conclude
+from oodbench.study.pack import PackResult
 from oodbench.study.plan import Request, plan, resolve
 from oodbench.study.record import Chosen, ConcludedStudy
 from oodbench.study.spec import StudyOptions
@@ -26,12 +28,18 @@ def concluded(study: Study, written: list[Chosen] | None = None, look: bool = Tr
 
 
 def outcome_of(study: Study, written: list[Chosen], look: bool = True) -> Outcome:
-    results = {
-        pack.index: run_pack(
-            study.method, pack, {seed: study.search_data(seed, pack.without) for seed in pack.seeds}, study.setup
-        )
-        for pack in study.packs
-    }
+    results: dict[int, PackResult] = {}
+
+    def run_missing() -> None:
+        for pack in study.packs:
+            if pack.index not in results:
+                job = job_of(study, pack, lambda earlier: results[earlier.index].checkpoint)
+                results[pack.index] = run_pack(job.method, pack, job.data, job.setup, job.start, job.stop)
+
+    run_missing()
+    while not study.at_top:
+        study = study.climb(results)
+        run_missing()
     predictors = {
         (trial.configuration, trial.seed): predictor
         for pack in study.packs
