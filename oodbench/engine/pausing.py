@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -11,13 +11,43 @@ from torch import Tensor
 from oodbench.engine.checkpoint import Checkpoint, key_of
 from oodbench.engine.device import send
 from oodbench.engine.gates import BLOCK
+from oodbench.engine.optimizers import Optimizer
+from oodbench.engine.rows import Program
 from oodbench.engine.rules import KeptRule
 from oodbench.engine.state import State
-
-if TYPE_CHECKING:
-    from oodbench.engine.trainer import Training
+from oodbench.engine.trial import Trial
 
 OPTIMIZER, STATE, RULE = "optimizer.", "state.", "rule."
+
+
+class Stepping(Protocol):
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+
+class Training(Protocol):
+    """What is asked of a training to pause it, and to let it go on."""
+
+    done: int  # steps
+    explored: Tensor | None
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def trials(self) -> Sequence[Trial]: ...
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def parameters(self) -> Tensor: ...
+
+    @property
+    def ended(self) -> Tensor: ...
+
+    @property
+    def optimizer(self) -> Stepping: ...
 
 
 def pause(training: Training) -> Checkpoint | None:
