@@ -14,6 +14,8 @@ from oodbench.errors import TrainingFailed
 if TYPE_CHECKING:
     from oodbench.engine.chance import Chance
 
+CACHE_BYTES = 4_000_000  # activations of a network (benchmarks/test_field.py)
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -71,6 +73,8 @@ class Networks:
 
     def apply(self, name: str, parameters: Tensor, inputs: Tensor) -> Tensor:
         """Outputs [trial, output, row] of a network on inputs [trial, input, row]."""
+        from torch import cat
+
         if name not in self.networks:
             raise TrainingFailed(f"there is no network {name!r}; there are: {', '.join(self.networks)}.")
         network = self.networks[name]
@@ -78,6 +82,20 @@ class Networks:
             raise TrainingFailed(f"network {name!r} takes {network.inputs} inputs per row, not {inputs.shape[1]}.")
         sizes = [other.size for other in self.networks.values()]
         own = dict(zip(self.networks, parameters.split_with_sizes(sizes, dim=1), strict=True))[name]
-        pieces = network.model.pieces(own, network.inputs, network.outputs)
-        represented = network.model.represent(pieces, network.model.columns(inputs))
-        return network.model.read_out(pieces, represented, network.outputs)
+        together = self._together(network, inputs)
+        parts = zip(own.split(together), inputs.split(together), strict=True)
+        outputs = [_forward(network, parameters, part) for parameters, part in parts]
+        return cat(outputs) if len(outputs) > 1 else outputs[0]
+
+    @staticmethod
+    def _together(network: Network, inputs: Tensor) -> int:
+        """How many trials take their turn at once: on a CPU, as many as keep their activations in the cache."""
+        if inputs.is_cuda:
+            return len(inputs)
+        return max(1, CACHE_BYTES // (4 * inputs.shape[2] * sum(network.model.units(network.outputs))))
+
+
+def _forward(network: Network, parameters: Tensor, inputs: Tensor) -> Tensor:
+    pieces = network.model.pieces(parameters, network.inputs, network.outputs)
+    represented = network.model.represent(pieces, network.model.columns(inputs))
+    return network.model.read_out(pieces, represented, network.outputs)
