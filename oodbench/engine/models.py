@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from oodbench.engine.products import multiply_by_seed
+from oodbench.engine.products import multiply_and_add, multiply_by_seed
 from oodbench.engine.tensor import Tensor
 from oodbench.errors import TrainingFailed
 from oodbench.settings.fields import setting
@@ -172,7 +172,7 @@ def _layer(piece: Tensor, activation: Tensor) -> Tensor:
     trials, fan_in, _ = activation.shape
     units = piece.shape[1] // (fan_in + 1)
     weights = piece[:, : fan_in * units].view(trials, units, fan_in)
-    return piece[:, fan_in * units :].unsqueeze(2).baddbmm(weights, activation)
+    return multiply_and_add(weights, activation, piece[:, fan_in * units :].unsqueeze(2))
 
 
 @dataclass(frozen=True)
