@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Hparams, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
-from oodbench.kit import check_environments, squared_means
+from oodbench.kit import check_environments, multiply, squared_means
 
 
 class Anchor(LossMethod):
@@ -26,6 +26,7 @@ class Anchor(LossMethod):
             squares = squared_means(rows.outputs - rows.signed_targets(), rows).mean(1)  # [trial, environment]
         else:
             squares = squared_means(rows.output_slopes, rows).sum(1)
-        sizes = rows.weights.unsqueeze(1) @ (rows.environments > 0).to(rows.weights.dtype).mT  # [trial, 1, environment]
-        penalty: Tensor = (hp.gamma - 1) * (sizes.squeeze(1) * squares).sum(-1)
+        inside = (rows.environments > 0).to(rows.weights.dtype)
+        sizes = multiply(inside, rows.weights.unsqueeze(-1)).squeeze(-1)  # [trial, environment]
+        penalty: Tensor = (hp.gamma - 1) * (sizes * squares).sum(-1)
         return rows.risk() + penalty

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Hparams, LogUniform, LossMethod, Rows, Tensor, TrainingRows, Value
-from oodbench.kit import check_environments, covariances, equal_shares, mean_over_pairs, mean_risk
+from oodbench.kit import check_environments, covariances, equal_shares, mean_over_pairs, mean_risk, multiply
 
 
 class CORAL(LossMethod):
@@ -21,7 +21,7 @@ class CORAL(LossMethod):
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         from torch import cat
 
-        means = rows.environments @ rows.learned.mT  # [trial, environment, unit]
+        means = multiply(rows.environments, rows.learned.mT)  # [trial, environment, unit]
         spreads = covariances(rows.learned, rows.environments)  # [trial, environment, unit, unit]
         flat = cat([means / means.shape[-1] ** 0.5, spreads.flatten(2) / means.shape[-1]], -1)
         gaps = (flat.unsqueeze(1) - flat.unsqueeze(2)).square().sum(-1)  # [trial, environment, environment]

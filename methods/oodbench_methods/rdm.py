@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oodbench import Choice, Hparams, Integer, LossMethod, Rows, Tensor, TrainingRows, Uniform, Value
-from oodbench.kit import annealed, check_environments, equal_shares, mean_kernels, variances
+from oodbench.kit import annealed, check_environments, equal_shares, mean_kernels, multiply, variances
 
 PRECISIONS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 
@@ -37,8 +37,8 @@ class RDM(LossMethod):
         worst = risks.detach().masked_fill(~(equal_shares(few) > 0), -1.0).argmax(-1)
         worst = one_hot(worst, risks.shape[1]).to(risks.dtype)
         gap = (worst - equal_shares(few)).unsqueeze(-1)  # [trial, environment, 1]
-        discrepancy = (gap.mT @ mean_kernels(few.losses.unsqueeze(1), few, PRECISIONS) @ gap).flatten()
-        compared = stack([worst, shares], 1) @ rows.environments  # [trial, 2, row]
+        discrepancy = multiply(multiply(gap.mT, mean_kernels(few.losses.unsqueeze(1), few, PRECISIONS)), gap).flatten()
+        compared = multiply(stack([worst, shares], 1), rows.environments)  # [trial, 2, row]
         spread = variances(rows.losses.unsqueeze(1), compared).sum((1, 2))
         penalty, variance = (annealed(weight, hp.anneal, rows.step, 0.0) for weight in (hp.penalty, hp.variance))
         return (shares * risks).sum(-1) + penalty * discrepancy + variance * spread

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from oodbench.engine.products import multiply_and_add, multiply_by_seed
 from oodbench.engine.tensor import Tensor
 from oodbench.errors import TrainingFailed
 from oodbench.settings.fields import setting
@@ -147,10 +148,9 @@ class Layered(Model):
         """
         if not self.hidden:
             return columns
-        seeds, width, rows = columns.shape
-        trials = len(pieces[0])
         # activated before the view: in place on a view, autograd would copy
-        activation = self.activate(pieces[0].reshape(seeds, -1, width).bmm(columns)).view(trials, -1, rows)
+        activation = self.activate(multiply_by_seed(pieces[0], columns))
+        activation = activation.view(len(pieces[0]), -1, columns.shape[2])
         activation = self.after_layer(activation, None, chance)
         for piece in pieces[1:-1]:
             activation = self.after_layer(self.activate(_layer(piece, activation)), activation, chance)
@@ -160,9 +160,8 @@ class Layered(Model):
         """Outputs [trial, output, row] of the last layer."""
         if self.hidden:
             return _layer(pieces[-1], representation)
-        seeds, width, rows = representation.shape
-        product = pieces[0].reshape(seeds, -1, width).bmm(representation)
-        return product.view(len(pieces[0]), -1, rows)
+        product = multiply_by_seed(pieces[0], representation)
+        return product.view(len(pieces[0]), -1, representation.shape[2])
 
     def _sizes(self, inputs: int, outputs: int) -> list[int]:
         return [units * (fan_in + self.bias) for fan_in, units in self.layers(inputs, outputs)]
@@ -173,7 +172,7 @@ def _layer(piece: Tensor, activation: Tensor) -> Tensor:
     trials, fan_in, _ = activation.shape
     units = piece.shape[1] // (fan_in + 1)
     weights = piece[:, : fan_in * units].view(trials, units, fan_in)
-    return piece[:, fan_in * units :].unsqueeze(2).baddbmm(weights, activation)
+    return multiply_and_add(weights, activation, piece[:, fan_in * units :].unsqueeze(2))
 
 
 @dataclass(frozen=True)

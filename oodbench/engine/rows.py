@@ -11,6 +11,7 @@ from oodbench.engine.coding import signed_targets
 from oodbench.engine.gates import Gates, open_share
 from oodbench.engine.models import Layered
 from oodbench.engine.networks import Networks, Shape
+from oodbench.engine.products import multiply_by_seed
 from oodbench.engine.recipe import Recipe
 from oodbench.engine.state import State
 from oodbench.engine.tensor import Tensor
@@ -305,9 +306,8 @@ class Rows:
             return self.gradient(self.risk(weights), of=self.first_layer)
         columns = self._batch.columns
         slopes = self.output_slopes * weights.unsqueeze(1)  # [trial, output, row]
-        seeds, width, _ = columns.shape
-        product = slopes.view(seeds, -1, slopes.shape[2]).bmm(columns.transpose(1, 2))
-        return product.view(len(slopes), -1, width)
+        product = multiply_by_seed(slopes, columns.transpose(1, 2))
+        return product.view(len(slopes), -1, columns.shape[1])
 
     def gradient(self, risk: Tensor, of: Tensor | None = None) -> Tensor:
         """The gradient of a risk [trial] by `rows.parameters`, or by `rows.first_layer`: itself differentiable."""

@@ -3,6 +3,7 @@ pairs of rows, stages. Importing it does not import torch."""
 
 from oodbench.engine.coding import class_signs_array, signed_targets
 from oodbench.engine.fitted import constant_model, linear_model
+from oodbench.engine.products import multiply
 from oodbench.engine.rules import KeptRule
 from oodbench.engine.trial import MOST_TRIALS, training_entropy
 from oodbench.kit.balance import GROUPINGS, balanced_draw, balanced_weights, check_groups, needs_of_groups, row_groups
@@ -146,6 +147,7 @@ __all__ = [
     "mean_risk",
     "mixed_losses",
     "moments",
+    "multiply",
     "needs_of_groups",
     "needs_of_weights",
     "net_flow",

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from oodbench.engine.coding import signed_targets
+from oodbench.engine.products import multiply_by_seed
 from oodbench.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -180,8 +181,8 @@ def _mechanisms(features: Tensor, targets: Tensor, weights: Tensor, usable: Tens
 
 def _choose(coefficients: Tensor, features: Tensor, targets: Tensor) -> Tensor:
     """The mechanism that predicts each row best: [trial, row]."""
-    by_seed = coefficients.reshape(len(features), -1, features.shape[1])  # [seed, trial x k x output, unit]
-    residuals = by_seed.bmm(features).view(*coefficients.shape[:3], -1) - targets.unsqueeze(1)
+    fitted = multiply_by_seed(coefficients, features).view(*coefficients.shape[:3], -1)
+    residuals = fitted - targets.unsqueeze(1)
     return residuals.square().sum(2).argmin(1)
 
 

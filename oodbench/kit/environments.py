@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oodbench.engine.products import multiply
 from oodbench.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ def squared_means(values: Tensor, rows: Rows) -> Tensor:
     mean would be too large by its variance.
     """
     weights = rows.environments.transpose(1, 2)  # [trial, row, environment]
-    squares = (values @ weights).square()
+    squares = multiply(values, weights).square()
     if not rows.is_part:
         return squares
-    own = values.square() @ weights.square()
+    own = multiply(values.square(), weights.square())
     return (squares - own) / (1 - weights.square().sum(1, keepdim=True)).clamp(min=SMALLEST)
 
 
@@ -93,7 +94,7 @@ def variances(values: Tensor, weights: Tensor) -> Tensor:
     """Unbiased variances [trial, k, unit] of values [trial, unit, row] under weights [trial, k, row]."""
     from torch import stack
 
-    each = [_centred(values, part).square() @ part.unsqueeze(-1) for part in weights.unbind(1)]
+    each = [multiply(_centred(values, part).square(), part.unsqueeze(-1)) for part in weights.unbind(1)]
     return stack(each, 1).squeeze(-1) / _free(weights).unsqueeze(-1)
 
 
@@ -130,7 +131,7 @@ def mean_kernels(values: Tensor, rows: Rows, precisions: tuple[float, ...]) -> T
     """
     weights = rows.environments
     kernel = gaussian_kernel(values, precisions)
-    means = weights @ kernel @ weights.mT
+    means = multiply(multiply(weights, kernel), weights.mT)
     if not rows.is_part:
         return means
     own, squares = means.diagonal(dim1=1, dim2=2), weights.square().sum(-1)
@@ -142,7 +143,7 @@ def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
     """sum of exp(-precision |a - b|^2) of all pairs of rows of values [trial, unit, row]: [trial, row, row]."""
     centred = values - values.mean(-1, keepdim=True)
     sizes = centred.square().sum(1)
-    distances = (sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * centred.mT @ centred).clamp(min=0)
+    distances = (sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * multiply(centred.mT, centred)).clamp(min=0)
     # results that single precision cannot hold take the exponential ten times as long, and add nothing
     each = [(-precision * distances).clamp(min=SMALLEST_EXPONENT).exp() for precision in precisions]
     kernel = each[0]
@@ -152,7 +153,7 @@ def gaussian_kernel(values: Tensor, precisions: tuple[float, ...]) -> Tensor:
 
 
 def _centred(values: Tensor, weights: Tensor) -> Tensor:
-    return values - values @ weights.unsqueeze(-1)
+    return values - multiply(values, weights.unsqueeze(-1))
 
 
 def _free(weights: Tensor) -> Tensor:

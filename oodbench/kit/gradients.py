@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from oodbench.engine.products import multiply
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -70,7 +72,7 @@ def last_layer_variances(rows: Rows, weights: Tensor) -> Tensor:
 
     def mean(slopes: Tensor, seen: Tensor) -> Tensor:
         weighted = weights.unsqueeze(2) * slopes.unsqueeze(1)  # [trial, k, output, row]
-        return (weighted.flatten(1, 2) @ seen.mT).view(*weights.shape[:2], -1)
+        return multiply(weighted.flatten(1, 2), seen.mT).view(*weights.shape[:2], -1)
 
     return mean(slopes.square(), seen.square()) - mean(slopes, seen).square()
 

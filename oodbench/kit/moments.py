@@ -12,16 +12,18 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from oodbench.engine.products import multiply
+
 
 class Variances(torch.autograd.Function):
     """Mean squared distances from the mean [trial, k, unit] of values [trial, unit, row], weights [trial, k, row]."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, weights: Tensor) -> Tensor:
-        means = values @ weights.mT  # [trial, unit, k]
+        means = multiply(values, weights.mT)  # [trial, unit, k]
         ctx.save_for_backward(values, weights, means)
         parts = zip(means.mT.unsqueeze(-1).unbind(1), weights.unbind(1), strict=True)
-        return torch.stack([((values - mean).square_() @ part.unsqueeze(-1)).squeeze(-1) for mean, part in parts], 1)
+        return torch.stack([_mean((values - mean).square_(), part) for mean, part in parts], 1)
 
     @staticmethod
     @once_differentiable
@@ -40,13 +42,13 @@ class Covariances(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, weights: Tensor) -> Tensor:
-        means = values @ weights.mT  # [trial, unit, k]
+        means = multiply(values, weights.mT)  # [trial, unit, k]
         ctx.save_for_backward(values, weights, means)
         gaps = (
             (values - mean, part)
             for mean, part in zip(means.mT.unsqueeze(-1).unbind(1), weights.unbind(1), strict=True)
         )
-        return torch.stack([(gap * part.unsqueeze(1)) @ gap.mT for gap, part in gaps], 1)
+        return torch.stack([multiply(gap * part.unsqueeze(1), gap.mT) for gap, part in gaps], 1)
 
     @staticmethod
     @once_differentiable
@@ -56,5 +58,10 @@ class Covariances(torch.autograd.Function):
         both = gradient + gradient.mT
         for place, part in enumerate(weights.unbind(1)):
             gap = values - means[..., place : place + 1]
-            total.addcmul_(both[:, place].mT @ gap, part.unsqueeze(1))
+            total.addcmul_(multiply(both[:, place].mT, gap), part.unsqueeze(1))
         return total, None
+
+
+def _mean(values: Tensor, weights: Tensor) -> Tensor:
+    """[trial, unit] of values [trial, unit, row] under weights [trial, row]."""
+    return multiply(values, weights.unsqueeze(-1)).squeeze(-1)
