@@ -73,7 +73,7 @@ class Networks:
 
     def apply(self, name: str, parameters: Tensor, inputs: Tensor) -> Tensor:
         """Outputs [trial, output, row] of a network on inputs [trial, input, row]."""
-        from torch import cat
+        from torch import cat, split
 
         if name not in self.networks:
             raise TrainingFailed(f"there is no network {name!r}; there are: {', '.join(self.networks)}.")
@@ -83,7 +83,7 @@ class Networks:
         sizes = [other.size for other in self.networks.values()]
         own = dict(zip(self.networks, parameters.split_with_sizes(sizes, dim=1), strict=True))[name]
         together = self._together(network, inputs)
-        parts = zip(own.split(together), inputs.split(together), strict=True)
+        parts = zip(split(own, together), split(inputs, together), strict=True)
         outputs = [_forward(network, parameters, part) for parameters, part in parts]
         return cat(outputs) if len(outputs) > 1 else outputs[0]
 

@@ -154,7 +154,7 @@ def _convertible(kinds: Iterable[Any], value: Any) -> Iterator[Any]:
 
 def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, str):
-        return [part.strip() for part in value.split(",")]
+        return [part.strip() for part in value.split(",")] if value.strip() else []
     return [value] if isinstance(value, int | float) else value
 
 

@@ -180,8 +180,8 @@ class Study:
 
     @cached_property
     def rungs(self) -> tuple[Rung, ...]:
-        """Of a search by halving. What makes no gradient steps, or some ahead of trainings, is trained to the end, and so
-        are configurations that are listed."""
+        """Of a search by halving. Trained to the end is what makes no gradient steps, or some ahead of trainings, and
+        configurations that are listed."""
         trials, steps = self.budget.trials, self.setup.recipe.steps
         if not self.budget.halves:
             return ()

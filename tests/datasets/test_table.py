@@ -301,7 +301,7 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "latin.csv").write_bytes("state,n\xe4me,income\nMA,1,2\nNY,2,3\n".encode("latin-1"))
     (folder / "ragged.csv").write_text("state,age,income\nMA,1,2\nNY,1\n")
     (folder / "twice.csv").write_text("state,age,age,income\nMA,1,1,2\nNY,1,2,3\n")
-    frame.assign(born=[[2000, 1]] * len(frame)).to_parquet(folder / "lists.parquet")
+    frame.assign(born=pd.Series([[2000, 1]] * len(frame), dtype=object)).to_parquet(folder / "lists.parquet")
     infinite = frame.copy()
     infinite.loc[70, "weight"] = np.inf
     infinite.to_parquet(folder / "infinite.parquet")

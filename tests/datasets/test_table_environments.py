@@ -172,7 +172,7 @@ BAD = [
     ({"train": "<2013", "test": "2012-2014"}, "environment '2012' is both in train and in test"),
     ({"train": "2010", "validation": "2010"}, "environment '2010' is both in train and in validation"),
     ({"train": "rest", "test": "rest"}, "environment 'rest' is both in train and in test"),
-    ({"train": "<2000"}, "there is no environment in column 'year' '<2000'"),
+    ({"train": "<2000"}, "column 'year' has no environment '<2000'"),
     ({"train": "<=2016", "validation": "2017"}, "none is left to test on"),
     ({"train": "MA", "environment": "state,yaer"}, "Did you mean 'year'?"),
     ({"train": "MA/2010", "environment": "state,state"}, "column 'state' is twice in environment"),

@@ -96,7 +96,7 @@ def test_a_marker_of_one_column(heart: Path) -> None:
     assert data.columns is not None
     assert data.columns[:4] == ("age", "sex", "chol", "chol missing")
     raw = pd.DataFrame({"age": [50] * 2, "sex": [0, 1], "chol": ["0", "240"], "slope": ["?", "1"]})
-    gaps = data.encoder(0)(raw)[:, data.columns.index("chol missing")]
+    gaps = data.encoder(0).encode_rows(raw)[:, data.columns.index("chol missing")]
     assert gaps[0] > gaps[1]
 
 
@@ -140,7 +140,7 @@ def test_bikes_whose_parts_add_up(tmp_path: Path) -> None:
     assert kinds["dteday"] == "dropped: dates, and not in dates"
     assert kinds["at"] == "category"
     raw = pd.read_csv(tmp_path / "day.csv")
-    assert np.allclose(data.encoder(0)(raw[raw["yr"] == 1]), data.test(0)[0].x)
+    assert np.allclose(data.encoder(0).encode_rows(raw[raw["yr"] == 1]), data.test(0)[0].x)
     by_bound = table(tmp_path / "day.csv", target="cnt", environment="yr", train="0", positive=">230", dates="dteday")
     assert [warning for warning in by_bound.warnings if "together" in warning] == [leak]
     without = table(tmp_path / "day.csv", target="cnt", environment="yr", train="0", drop="casual,dteday")

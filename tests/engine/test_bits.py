@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,9 +18,10 @@ from oodbench.plugin.registry import find
 METHODS = ("erm", "srm", "irm", "coral", "hrm", "iga", "dann", "rdm", "anchor", "fishr")
 MODELS = {"linear": Linear(), "mlp": Mlp(width=(20, 10))}
 SEEDS = (0, 1, 2)
+Task = Literal["regression", "classification"]
 
 
-def rows_of(task: str, seed: int, rows: int = 120, features: int = 10) -> TrainingRows:
+def rows_of(task: Task, seed: int, rows: int = 120, features: int = 10) -> TrainingRows:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, features))
     signal = x @ rng.normal(size=features) + rng.normal(size=rows)
@@ -35,7 +37,7 @@ def bits(predictor: Predictor) -> bytes:
 class Division:
     """All trainings, and how they are divided into packs."""
 
-    def __init__(self, method: str, task: str, model: Model, batch: int) -> None:
+    def __init__(self, method: str, task: Task, model: Model, batch: int) -> None:
         self.method = find("method", method)()
         assert isinstance(self.method, LossMethod)
         self.train = {seed: rows_of(task, seed) for seed in SEEDS}

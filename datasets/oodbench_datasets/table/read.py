@@ -164,7 +164,8 @@ def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading
         include_columns=list(columns), strings_can_be_null=True, decimal_point=MARKS[how.decimal],
         null_values=[*EMPTY, *how.missing],
     )  # fmt: skip
-    parse, named = ParseOptions(delimiter=separator), {"column_names": list(how.header) or None}
+    parse = ParseOptions(delimiter=separator)
+    named: dict[str, Any] = {"column_names": list(how.header) or None}
     try:
         data = read_csv(path, ReadOptions(**named), parse_options=parse, convert_options=options)
     except pa.ArrowInvalid as error:
