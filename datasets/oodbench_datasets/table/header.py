@@ -38,13 +38,18 @@ def column_names(path: str, separator: str, header: Sequence[str]) -> list[str]:
 def check_names(path: str, names: Sequence[str]) -> None:
     """Every name stands once."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice and are_values(names):
+    if twice:
+        check_for_values(path, names, twice[0])
+        raise InvalidSetting(f"dataset 'table': {path} has two columns {twice[0]!r}.\nRename one of them.")
+
+
+def check_for_values(path: str, names: Sequence[str], strange: str) -> None:
+    """A strange name is a value if most are."""
+    if are_values(names):
         raise InvalidSetting(
-            f"dataset 'table': the first line of {path} has values, such as {twice[0]!r}, instead of names.\n"
+            f"dataset 'table': the first line of {path} has values, such as {strange!r}, instead of names.\n"
             "Name all columns in their order with header=age,sex,..., or add a line of names to the file."
         )
-    if twice:
-        raise InvalidSetting(f"dataset 'table': {path} has two columns {twice[0]!r}.\nRename one of them.")
 
 
 def are_values(names: Sequence[str]) -> bool:

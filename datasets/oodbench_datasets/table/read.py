@@ -18,7 +18,7 @@ from oodbench.plugin.textfiles import EMPTY, EXTENSIONS, PARQUET, SEPARATORS, fi
 from oodbench_datasets.table.convert import convert_texts
 from oodbench_datasets.table.dates import parts_of, replace_dates
 from oodbench_datasets.table.file import TableFile
-from oodbench_datasets.table.header import are_values, check_names, column_names
+from oodbench_datasets.table.header import are_values, check_for_values, check_names, column_names
 from oodbench_datasets.table.many import FILE, file_title, find_files, join_tables
 from oodbench_datasets.table.size import check_bytes, check_column_count, check_table_size
 
@@ -94,6 +94,7 @@ def _check_columns(sources: Sequence[_Source], header: Sequence[str]) -> list[st
         first = first or names
         for name in sorted(set(first) ^ set(names)):
             has, lacks = (sources[0], source) if name in first else (source, sources[0])
+            check_for_values(has.path, names, name)
             raise InvalidSetting(
                 f"dataset 'table': {has.path} has a column {name!r}, and {lacks.path} has not.\n"
                 "Files that are read together must have the same columns."
