@@ -6,8 +6,11 @@ The driver does this after the selection, with the test environments that the se
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,27 +43,53 @@ def assess(
 
     `test` has, by seed, rows drawn from the test environments when they were opened. Who waits for long is told.
     """
-    exact: dict[tuple[str, str, int], float] = {}
     alpha0 = alpha0_of(study)
     looks = plan_looks(study, test)
-    assessments: list[Assessment] = []
-    train: dict[int, Environment] = {}
+    # what an exact model has there hardly depends on the seed: it is found for the first one only
+    first = {_place(look): look for look in reversed(looks)}
+    train = {
+        seed: some_rows(study.dataset, Environment.pooled("training", study.data.train[seed]))
+        for seed in dict.fromkeys(look.seed for look in looks)
+    }
+
+    def see(look: Look) -> Assessment:
+        is_first = first[_place(look)] is look
+        return _look(study, models[look.seed], train[look.seed], alpha0, is_first, look)
+
     told = time.monotonic()
-    for number, look in enumerate(looks):
-        if time.monotonic() > told + QUIET:
-            told = time.monotonic()
-            say(
-                f"{study.label} on {study.dataset_id}: its stability in {number} of {len(looks)} places; "
-                "--no-stability leaves this out"
-            )
-        if look.seed not in train:
-            train = {look.seed: some_rows(study.dataset, Environment.pooled("training", study.data.train[look.seed]))}
-        seen = _look(study, models[look.seed], train[look.seed], alpha0, exact, look)
-        assessments.append(seen)
-        validation = study.data.validation[look.seed]
-        if look.part == "pooled" and len(validation) == 1:
-            assessments.append(replace(seen, part="validation", environment=validation[0].name))
+    exact: dict[tuple[str, str, int], float | None] = {}
+    assessments: list[Assessment] = []
+    with several_threads() as threads:
+        for number, (look, seen) in enumerate(zip(looks, threads.map(see, looks), strict=True)):
+            if time.monotonic() > told + QUIET:
+                told = time.monotonic()
+                say(
+                    f"{study.label} on {study.dataset_id}: its stability in {number} of {len(looks)} places; "
+                    "--no-stability leaves this out"
+                )
+            known = exact.setdefault(_place(look), seen.exact)
+            seen = seen if seen.stability is None else replace(seen, exact=known)
+            assessments.append(seen)
+            validation = study.data.validation[look.seed]
+            if look.part == "pooled" and len(validation) == 1:
+                assessments.append(replace(seen, part="validation", environment=validation[0].name))
     return Stability(alpha0, tuple(assessments))
+
+
+@contextmanager
+def several_threads() -> Iterator[ThreadPoolExecutor]:
+    """As many as there are processors, with one of torch's own each; an interrupt waits for what has begun only."""
+    import torch
+
+    threads = ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield threads
+    finally:
+        threads.shutdown(cancel_futures=True)
+
+
+def _place(look: Look) -> tuple[str, str, int]:
+    return (*look.place, len(look.rows))
 
 
 def score_pooled(study: Study, models: Mapping[int, Predictor], choice: Chosen) -> list[dict[str, Any]]:
@@ -88,18 +117,10 @@ def join(results: pd.DataFrame, stability: Stability | None) -> pd.DataFrame:
 
 
 def _look(
-    study: Study,
-    model: Predictor,
-    train: Environment,
-    alpha0: float,
-    exact: dict[tuple[str, str, int], float],
-    look: Look,
+    study: Study, model: Predictor, train: Environment, alpha0: float, with_exact: bool, look: Look
 ) -> Assessment:
-    """`exact` keeps what an exact model has there: it hardly depends on the seed, and is found for the first one
-    only."""
     rows = look.rows
     seen = Assessment(look.seed, look.part, rows.name, len(rows))
-    place = (*look.place, len(rows))
     try:
         if look.part == "test":
             seen = replace(seen, ods=ood_stability(model, train, rows))
@@ -107,9 +128,8 @@ def _look(
             worst = worst_subpopulation(model, rows, alpha0)
             described = describe(model, rows, worst, study.dataset.columns)
             described = replace(described, columns=described.columns[:MOST_COLUMNS])
-            if place not in exact:
-                exact[place] = exact_stability(model, rows, alpha0)
-            seen = replace(seen, stability=worst.divergence, exact=exact[place], worst=described)
+            exact = exact_stability(model, rows, alpha0) if with_exact else None
+            seen = replace(seen, stability=worst.divergence, exact=exact, worst=described)
     except (Exception, SystemExit) as error:  # the model has its scores; this is one thing less to say of it
         return replace(seen, failure=one_line(error))
     return seen if look.closely else replace(seen, failure=NOT_LOOKED)
