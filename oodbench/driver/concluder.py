@@ -68,7 +68,7 @@ class Concluder:
         self._go_on()
         parcel = self.outbox.put(outcome, self.record.destination, self.fresh)
         work.state = State.PARCELLED
-        work.store.discard()
+        work.store.retire(useful=not outcome.record.reason)
         if outcome.record.reason:
             self.failures[parcel.title] = outcome.record.reason
         wait([self.opening])  # delivering opens the record again, where that failed

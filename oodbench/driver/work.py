@@ -35,6 +35,8 @@ class Work:
         """Take up what an earlier run finished, unless it is to be done again."""
         if fresh:
             self.store.discard()
+        else:
+            self.study = self.store.take_up()
         self.results = self.store.load()
         self.state = State.SEARCHING
         self.climb()

@@ -21,6 +21,7 @@ from typing import Any
 from oodbench.engine.checkpoint import Checkpoint, key_of
 from oodbench.errors import Notice, WorkError
 from oodbench.search.ownership import foreign_folder, read_own
+from oodbench.search.trained import Trained
 from oodbench.study.directory import make_folder, study_folder, write_atomically
 from oodbench.study.document import write_document
 from oodbench.study.pack import Pack, PackResult
@@ -33,6 +34,7 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 class PackStore:
     def __init__(self, directory: Path, study: Study) -> None:
         self.folder = study_folder(directory, study.study_id)
+        self.trained = Trained(directory, study) if study.is_extendable else None
         self.study = study
         self.trusted: dict[int, bytes] = {}  # checksums of the packs that this process wrote or checked
 
@@ -109,6 +111,18 @@ class PackStore:
     def write_selection(self, choice: Chosen) -> None:
         """Before the test environments are opened."""
         write_atomically(self.folder / "selection.json", write_document(choice))
+
+    def take_up(self) -> Study:
+        """The study, with the trainings that another search has done already: their packs are here from now on."""
+        if self.trained is not None:
+            self.study = self.trained.lend(self.folder)
+        return self.study
+
+    def retire(self, useful: bool) -> None:
+        """The study is concluded. Its packs are there for a search that has the same trainings, and more."""
+        if self.trained is not None and useful:
+            self.trained.receive(self.study, self.folder)
+        self.discard()
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
+from itertools import pairwise
 from typing import Any
 
 from oodbench.engine.recipe import Recipe
@@ -56,6 +58,9 @@ class Study:
     label: str = ""  # the row on a leaderboard
     tried: tuple[Mapping[str, Value], ...] | None = None  # configurations, where the search decided on them
     climbed: tuple[tuple[int, ...], ...] = ()  # of a search by halving, the configurations of each rung after the first
+    extends: tuple[
+        int, ...
+    ] = ()  # how many configurations the searches had that this one goes on from, one after another
     choose: str = "study"  # what gets a configuration of its own: the study, or each seed
     open_all: bool = False  # whether all configurations are scored on test after the choice
 
@@ -196,6 +201,11 @@ class Study:
         return self.rungs[0].trials if self.rungs else self.budget.trials
 
     @property
+    def is_extendable(self) -> bool:
+        """Whether its configurations are those of a search with more trials, or their beginning."""
+        return self.budget.drawn_up_front and not self.budget.halves
+
+    @property
     def at_top(self) -> bool:
         """Whether the rungs that are decided are all there are."""
         return len(self.climbed) + 1 >= len(self.rungs)
@@ -240,12 +250,12 @@ class Study:
     def packs(self) -> list[Pack]:
         if not self.budget.drawn_up_front:
             return [self.configuration_pack(index, hparams) for index, hparams in enumerate(self.configurations)]
-        everything = range(len(self.configurations))
         packs: list[Pack] = []
-        for rung, configurations in enumerate((everything, *self.climbed)):
+        for first, end in pairwise((0, *self.extends, len(self.configurations))):
+            for without in (None, *self.left_out):
+                packs += self._divide(range(first, end), without, len(packs))
+        for rung, configurations in enumerate(self.climbed, start=1):
             packs += self._divide(configurations, None, len(packs), rung)
-        for without in self.left_out:
-            packs += self._divide(everything, without, len(packs))
         return packs
 
     def _divide(self, configurations: Iterable[int], without: int | None, first: int, rung: int = 0) -> list[Pack]:
@@ -304,6 +314,13 @@ class Study:
     def repeat_of(self) -> str:
         """The identity of the study whose search this one repeats."""
         return replace(self, budget=replace(self.budget, repeat=0)).study_id
+
+    @cached_property
+    def extendable_id(self) -> str:
+        """Equal for searches whose trainings are the same, but for how many there are."""
+        versions = [version(package) for package in ("torch", "numpy", "scikit-learn")]
+        shorter = replace(self, budget=replace(self.budget, trials=1))
+        return hashlib.sha256(" ".join([shorter.search_id, *versions]).encode()).hexdigest()[:16]
 
     @cached_property
     def search_id(self) -> str:

@@ -44,7 +44,7 @@ PACK = Pack("study", 0, ())
 
 @pytest.fixture
 def store(tmp_path: Path) -> PackStore:
-    return PackStore(tmp_path, SimpleNamespace(study_id="study", packs=[PACK]))  # type: ignore[arg-type]
+    return PackStore(tmp_path, SimpleNamespace(study_id="study", packs=[PACK], is_extendable=False))  # type: ignore[arg-type]
 
 
 def test_unfinished_work_is_for_its_owner_alone(store: PackStore) -> None:
@@ -116,7 +116,7 @@ def test_a_link_through_a_folder_of_others_is_not_followed(tmp_path: Path, work:
     shared.mkdir()
     shared.chmod(0o777)
     (shared / "link").symlink_to(tmp_path)
-    study = SimpleNamespace(study_id="study", packs=[PACK])
+    study = SimpleNamespace(study_id="study", packs=[PACK], is_extendable=False)
     with pytest.warns(Notice, match=f"other users can write into {shared}"):
         assert PackStore(shared / "link", study).load() == {}  # type: ignore[arg-type]
     work.with_name("elsewhere").write_bytes(work.read_bytes())
@@ -217,7 +217,7 @@ def test_packs_of_a_later_rung_are_known_by_their_trials(tmp_path: Path) -> None
 
     def store_of(configuration: int) -> tuple[PackStore, Pack]:
         pack = Pack("study", 1, (Trial(configuration, {}, 0, 0),), rung=1)
-        return PackStore(tmp_path, SimpleNamespace(study_id="study", packs=[PACK, pack])), pack  # type: ignore[arg-type]
+        return PackStore(tmp_path, SimpleNamespace(study_id="study", packs=[PACK, pack], is_extendable=False)), pack  # type: ignore[arg-type]
 
     store, pack = store_of(configuration=3)
     store.save(pack, PackResult([], []))
