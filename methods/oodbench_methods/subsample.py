@@ -14,6 +14,8 @@ class Subsample(Reweight):
     """ERM on equally many random rows of each group (SUBG and SUBY of Idrissi et al. 2022), which is an environment, a
     class, or a class within an environment. Each trial draws its own rows; the others have weight 0."""
 
+    shares_rows = True
+
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         groups = {seed: row_groups(rows, trials[0].hparams["by"]) for seed, rows in train.items()}
         drawn = [

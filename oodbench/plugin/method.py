@@ -67,6 +67,10 @@ class Method:
     takes_weights: ClassVar[bool] = False
     """Whether it counts rows by `train.weights`, where a dataset gives them. If not, it is refused on such datasets. A
     loss method takes them through `rows.risk()`; one with a `fit_pack` of its own, or a `fit`, must say so."""
+    shares_rows: ClassVar[bool] = False
+    """Whether `fit_pack` gets rows that all workers of a machine share, with `train.x` in single precision, instead of
+    a copy of its own in double precision. It must not write into them, not even through torch. Loss methods do; one
+    with a `fit_pack` of its own must say so."""
     ranked: ClassVar[bool] = True
     """Whether boards rank it; if not, it is a reference: shown, and compared with nothing."""
 
@@ -121,6 +125,7 @@ class LossMethod(Method):
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
     on_gpu = True
     takes_weights = True
+    shares_rows = True
     optimizer: ClassVar[str] = ""
     """adam, sgd, or plain (the direction itself is the step); empty: that of the recipe."""
 
@@ -128,6 +133,8 @@ class LossMethod(Method):
         super().__init_subclass__(**kwargs)
         if "fit_pack" in cls.__dict__ and "takes_weights" not in cls.__dict__:
             cls.takes_weights = False  # it may give its rows other weights: the author must say
+        if "fit_pack" in cls.__dict__ and "shares_rows" not in cls.__dict__:
+            cls.shares_rows = False  # it may compute with them, or write into them: the author must say
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         """What a gradient step makes smaller: one number per trial, [trial]."""

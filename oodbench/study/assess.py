@@ -54,7 +54,7 @@ def assess(
                 "--no-stability leaves this out"
             )
         if look.seed not in train:
-            train = {look.seed: some_rows(study.dataset, Environment.pooled("training", study.data.train[look.seed]))}
+            train = {look.seed: some_rows(study.dataset, study.data.pooled_train[look.seed])}
         seen = _look(study, models[look.seed], train[look.seed], alpha0, exact, look)
         assessments.append(seen)
         validation = study.data.validation[look.seed]
@@ -67,7 +67,7 @@ def score_pooled(study: Study, models: Mapping[int, Predictor], choice: Chosen) 
     """The result rows of the pooled validation data."""
     rows = []
     for seed, model in models.items():
-        together = Environment.pooled("validation", study.data.validation[seed])
+        together = study.data.pooled_validation[seed]
         rows.append(
             {"configuration": choice.of_seed(seed), "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}
