@@ -23,6 +23,7 @@ class SRM(LossMethod):
     """
 
     uses = frozenset({"alpha0"})
+    explores_part = True
     space = {
         "alpha0": LogUniform(0.01, 0.5, default=0.1),
         "penalty": LogUniform(1e-2, 1e1, default=0.1),

@@ -123,6 +123,8 @@ class LossMethod(Method):
     """Hyper-parameters of all loss methods."""
     gate_noise: ClassVar[float] = 0.0
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
+    explores_part: ClassVar[bool] = False
+    """Whether `explore` looks at `rows.part()` alone, not at all rows: the memory of a run depends on it."""
     on_gpu = True
     takes_weights = True
     shares_rows = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,12 @@ class SearchData:
     def tables(self) -> list[NDArray[np.float64]]:
         """The columns of all rows, which models take in single precision."""
         return [self.train.x, *(environment.x for environment in self.validation)]
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that is known of the rows."""
+        train = [array for array in (self.train.y, self.train.environment, self.train.weights) if array is not None]
+        return [*self.tables, *train, *(array for environment in self.validation for array in targets(environment))]
 
 
 class SharedData:
@@ -61,6 +68,12 @@ class SharedData:
         self._check(self.fault_in_weights("validation", validation))
         self.pooled_validation[seed] = Environment.pooled("validation", validation)
         self.validation[seed] = self.pooled_validation[seed].divide(validation)
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """All rows of all seeds, each once."""
+        parts = [*self.pooled_train.values(), *self.pooled_validation.values()]
+        return [array for part in parts for array in (part.x, *targets(part))]
 
     @staticmethod
     def _check(fault: str | None) -> None:
@@ -107,6 +120,11 @@ class SharedData:
             rows = rows_of(self.dataset, together, train, labelled, with_truth)
             self._for_search[key] = SearchData(rows, validation)
         return self._for_search[key]
+
+
+def targets(environment: Environment) -> list[NDArray[Any]]:
+    """And weights, where there are any."""
+    return [environment.y] if environment.weights is None else [environment.y, environment.weights]
 
 
 def pool_rows(
