@@ -1,5 +1,4 @@
-"""Stable risk minimization: two players, one looking for the sub-population whose mechanism differs most, the other
-learning a representation on which it does not."""
+"""Stable risk minimization: an explorer finds the sub-population whose mechanism differs most, a learner resists it."""
 
 from __future__ import annotations
 
