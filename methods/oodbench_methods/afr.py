@@ -23,6 +23,7 @@ class AFR(ERM):
     tasks = ("classification",)
     takes_weights = True
     pauses = True
+    shares_rows = True
     space = {"gamma": LogUniform(1.0, 20.0, default=4.0), "pull": LogUniform(1e-3, 0.4, default=0.1)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:

@@ -24,6 +24,7 @@ class DFR(ERM):
     tasks = ("classification",)
     takes_weights = True
     pauses = True
+    shares_rows = True
     space = {"C": Choice(1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:

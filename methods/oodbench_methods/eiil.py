@@ -23,6 +23,7 @@ class EIIL(IRM):
 
     needs = frozenset()
     takes_weights = True
+    shares_rows = True
     space = {**IRM.space, "factors": Option("inputs", "single")}
 
     def check(self, train: TrainingRows, hparams: Mapping[str, Value]) -> None:

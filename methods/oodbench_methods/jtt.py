@@ -18,6 +18,7 @@ class JTT(ERM):
 
     tasks = ("classification",)
     takes_weights = True
+    shares_rows = True
     space = {"upweight": LogUniform(1.0, 10**2.5, default=10.0), "share": Uniform(0.2, 0.8, default=0.5)}
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:

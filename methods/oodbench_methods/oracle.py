@@ -16,6 +16,7 @@ class Oracle(ERM):
     ranked = False
     takes_weights = True
     pauses = True
+    shares_rows = True
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         places = {seed: list(rows.invariant or range(rows.x.shape[1])) for seed, rows in train.items()}

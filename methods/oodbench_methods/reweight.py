@@ -16,6 +16,7 @@ class Reweight(ERM):
     space = {"by": Option(*GROUPINGS)}
     takes_weights = True
     pauses = True
+    shares_rows = True
 
     def needs_with(self, hparams: Mapping[str, Value]) -> frozenset[str]:
         return needs_of_groups(hparams)

@@ -1,5 +1,4 @@
-"""Stable risk minimization: two players, one looking for the sub-population whose mechanism differs most, the other
-learning a representation on which it does not."""
+"""Stable risk minimization: an explorer finds the sub-population whose mechanism differs most, a learner resists it."""
 
 from __future__ import annotations
 
@@ -23,6 +22,7 @@ class SRM(LossMethod):
     """
 
     uses = frozenset({"alpha0"})
+    explores_part = True
     space = {
         "alpha0": LogUniform(0.01, 0.5, default=0.1),
         "penalty": LogUniform(1e-2, 1e1, default=0.1),

@@ -15,6 +15,7 @@ class Subsample(Reweight):
     class, or a class within an environment. Each trial draws its own rows; the others have weight 0."""
 
     pauses = True
+    shares_rows = True
 
     def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         groups = {seed: row_groups(rows, trials[0].hparams["by"]) for seed, rows in train.items()}

@@ -147,12 +147,7 @@ def run(methods: Methods, dataset: Datasets, options: RunOptions) -> Result:
         >>> result = oodbench.run(["erm", "fdro"], "selection_bias", settings={"r1": 1.9})
         >>> result.leaderboard().frame()
     """
-    request = Request(
-        methods=[methods] if isinstance(methods, str | type) else list(methods),
-        datasets=[dataset] if isinstance(dataset, str | type) else list(dataset),
-        options=options,
-    )
-    specs = resolve(request)
+    specs = resolve(_request(methods, dataset, options))
     baselines: tuple[ConcludedStudy, ...] = ()
     if options.baselines is not None:
         from oodbench.submission.baselines import beside, read_baselines
@@ -162,3 +157,18 @@ def run(methods: Methods, dataset: Datasets, options: RunOptions) -> Result:
     driver = Driver(options.part(Resources), options.part(Workplace))
     studies = driver.drive(specs)
     return Result(studies, driver.failures, driver.record, driver.undelivered, options.price, baselines)
+
+
+@takes_two_and_options(RunOptions)
+def plan_run(methods: Methods, dataset: Datasets, options: RunOptions) -> tuple[list[Study], str]:
+    """The studies that `run` would run, with their data, and where it would record them."""
+    driver = Driver(options.part(Resources), options.part(Workplace))
+    return driver.plan(resolve(_request(methods, dataset, options))), driver.record.address
+
+
+def _request(methods: Methods, dataset: Datasets, options: RunOptions) -> Request:
+    return Request(
+        methods=[methods] if isinstance(methods, str | type) else list(methods),
+        datasets=[dataset] if isinstance(dataset, str | type) else list(dataset),
+        options=options,
+    )

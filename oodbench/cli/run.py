@@ -17,6 +17,7 @@ from oodbench.cli.terminal import (
     SuiteOption,
     app,
     errors,
+    output,
     print_board,
     refuse,
     results_only,
@@ -40,6 +41,9 @@ def run(
     figures: Annotated[
         Path | None, typer.Option("--figures", help="A folder for figures of the test environments, as SVG.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Make the data, check everything, show the plan and its memory, and stop.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tune methods with equal budgets, evaluate the chosen ones on sealed test environments, show the leaderboard.
@@ -52,9 +56,13 @@ def run(
     result: Result | SuiteResult
     if suite is not None:
         refuse({"--figures": figures}, "does not go with --suite", "A suite says this itself: figures = true.")
+        refuse({"--dry-run": dry_run}, "does not go with --suite", "Name methods and datasets.")
         result = _run_suite(suite, given, folder, as_json)
     else:
         refuse({"--mode": given.get("mode")}, "is for suites", "Name one with --suite.")
+        if dry_run:
+            _show_plan(given, as_json)
+            return
         result = _run_by_hand(given, as_json)
         if folder is not None:
             _say(f"wrote {len(result.write(folder, given.get('mixed', False)))} files into {folder}")
@@ -90,6 +98,18 @@ def _run_by_hand(given: Given, as_json: bool) -> Result:
         for board in boards:
             print_board(board)
     return result
+
+
+def _show_plan(given: Given, as_json: bool) -> None:
+    from oodbench.api.runs import plan_run
+    from oodbench.report.plan import describe_plan
+
+    with results_only():
+        studies, record = plan_run(given.get("methods", []), given.get("datasets", []), **_of(RunOptions, given))
+    if as_json:
+        print(json.dumps(describe_plan(studies), indent=2))
+    else:
+        ConsoleProgress(output()).plan(studies, record)
 
 
 def _of(group: type[RunOptions] | type[SuiteOptions], given: Given) -> Given:

@@ -72,13 +72,21 @@ class Driver:
         finally:
             self.claims.release_all()
 
+    def plan(self, specs: Sequence[StudySpec]) -> list[Study]:
+        """What would be driven: all of it is checked, and nothing is begun."""
+        with contextlib.ExitStack() as stack:
+            return self._plan(specs, stack)
+
+    def _plan(self, specs: Sequence[StudySpec], stack: contextlib.ExitStack) -> list[Study]:
+        if self.resources.address is not None:  # what the cluster has decides about the device
+            stack.enter_context(cluster(self.resources.address))
+        device = resolve_device(self.resources.device, self.resources.address)
+        self.progress.stage("making the data")
+        return plan(specs, device)
+
     def _drive(self, specs: Sequence[StudySpec]) -> list[Study]:
         with contextlib.ExitStack() as stack:
-            if self.resources.address is not None:  # what the cluster has decides about the device
-                stack.enter_context(cluster(self.resources.address))
-            device = resolve_device(self.resources.device, self.resources.address)
-            self.progress.stage("making the data")
-            studies = plan(specs, device)
+            studies = self._plan(specs, stack)
             works = {study.study_id: Work(study, PackStore(self.directory, study)) for study in studies}
             self.progress.plan([work.study for work in works.values()], self.record.address)
             self._claim(works.values())

@@ -64,10 +64,11 @@ class Encoder:
         """Of the features."""
         return feature_names(self.steps)
 
-    def encode(self, columns: Mapping[str, Column]) -> NDArray[np.float64]:  # [row, feature]
-        """Features of columns that are read already."""
-        rows = len(columns[self.steps[0].column])
-        x = np.empty((rows, len(self.names)))
+    def encode(  # [row, feature]
+        self, columns: Mapping[str, Column], into: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Features of columns that are read already; they are written `into` an array, where one is given."""
+        x = np.empty((len(columns[self.steps[0].column]), len(self.names))) if into is None else into
         start = 0
         for step in self.steps:
             x[:, start : start + len(step.names)] = step.encode(columns[step.column])

@@ -111,8 +111,12 @@ class StackedRows:
             environments = self.environment.stack(places, self._one_hot)
             if weights is not None:
                 environments = environments * weights.unsqueeze(1)
+        x = self.x.stack_blocks(places).transpose(1, 2)
+        columns = self.model.columns(x).contiguous()
+        if columns.data_ptr() == x.data_ptr() and places is None:
+            columns = columns.clone()  # a method may write into its batch, and not into the rows
         return Batch(
-            self.model.columns(self.x.stack_blocks(places).transpose(1, 2)).contiguous(),
+            columns,
             self.y.stack(places),
             normalized(weights),
             environment,

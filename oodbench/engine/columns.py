@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +24,7 @@ class Column:
         self, arrays: Sequence[NDArray[Any]], orders: Sequence[Order], dtype: DTypeLike, device: torch.device
     ) -> None:
         tensors = {
-            key: torch.from_numpy(array.astype(dtype)).to(device)
-            for key, array in {id(array): array for array in arrays}.items()
+            key: _tensor(array, dtype).to(device) for key, array in {id(array): array for array in arrays}.items()
         }
         keys = [(id(array), order) for array, order in zip(arrays, orders, strict=True)]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
@@ -54,3 +54,10 @@ class Column:
         starts = [place for place in range(len(own)) if place == 0 or own[place] != own[place - 1]]
         alike = len(set(np.diff([*starts, len(own)]))) == 1
         return torch.stack([taken[own[place]] for place in (starts if alike else range(len(own)))])
+
+
+def _tensor(array: NDArray[Any], dtype: DTypeLike) -> Tensor:
+    """On the memory of the array, where it is of the type: other packs may share it, and nothing here writes to it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(np.ascontiguousarray(array, dtype))

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.arrays import put_together
 from oodbench.errors import TrainingFailed
 
 Task = Literal["regression", "classification"]
@@ -74,9 +75,22 @@ class Environment:
         """The rows of several together."""
         return cls(
             name,
-            np.concatenate([environment.x for environment in environments]),
-            np.concatenate([environment.y for environment in environments]),
+            put_together([environment.x for environment in environments]),
+            put_together([environment.y for environment in environments]),
             pooled_weights(environments),
+        )
+
+    def divide(self, parts: Sequence[Environment]) -> tuple[Environment, ...]:
+        """The parts of which it was pooled, on its own rows instead of theirs."""
+        ends = np.cumsum([len(part) for part in parts])
+        return tuple(
+            Environment(
+                part.name,
+                self.x[end - len(part) : end],
+                self.y[end - len(part) : end].astype(part.y.dtype, copy=False),
+                None if self.weights is None else self.weights[end - len(part) : end],
+            )
+            for part, end in zip(parts, ends, strict=True)
         )
 
 
@@ -85,18 +99,18 @@ def pooled_weights(environments: Sequence[Environment]) -> NDArray[np.float64] |
     weights = [environment.weights for environment in environments if environment.weights is not None]
     if weights and len(weights) < len(environments):
         raise ValueError("some environments have weights of rows and others have none")
-    return np.concatenate(weights) if weights else None
+    return put_together(weights) if weights else None
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """The training rows of one seed, as a method sees them: read-only, and its own.
+    """The training rows of one seed, as a method sees them: read-only, and its own unless it `shares_rows`.
 
     Examples:
         >>> mean = train.x[train.environment == 0].mean(0)
     """
 
-    x: NDArray[np.float64]  # [row, feature]
+    x: NDArray[np.float64]  # [row, feature]; in single precision for methods that share rows
     y: NDArray[Any]  # [row]
     task: Task
     classes: int
@@ -123,16 +137,24 @@ class TrainingRows:
         labelled: bool,
         columns: tuple[str, ...] | None,
     ) -> TrainingRows:
-        rows = cls(
-            x=np.concatenate([environment.x for environment in environments]),
-            y=np.concatenate([environment.y for environment in environments]),
-            task=task,
-            classes=classes,
-            environment=np.repeat(np.arange(len(environments)), [len(e) for e in environments]) if labelled else None,
-            columns=columns,
-            weights=pooled_weights(environments),
-        )
-        return rows.copy()
+        sizes = [len(environment) for environment in environments]
+        return cls.of(Environment.pooled("training", environments), sizes if labelled else None, task, classes, columns)
+
+    @classmethod
+    def of(
+        cls,
+        together: Environment,
+        sizes: Sequence[int] | None,
+        task: Task,
+        classes: int,
+        columns: tuple[str, ...] | None,
+    ) -> TrainingRows:
+        """The rows of environments that were pooled, without a copy; with their sizes, each row has a label."""
+        labels = None
+        if sizes is not None:
+            labels = put_together([np.full(size, number) for number, size in enumerate(sizes)])
+            labels.flags.writeable = False
+        return cls(together.x, together.y, task, classes, labels, columns, together.weights)
 
     def weighted(self, factors: NDArray[np.float64]) -> TrainingRows:
         """The same rows, each counting so many times as much: factors [row] on the weights that they have."""

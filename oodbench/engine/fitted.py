@@ -56,7 +56,7 @@ class FittedModel:
 
     def predict_proba(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of a classifier, what its scores come to as probabilities. [row, class]"""
-        return self.probabilities_from(self.forward(x))
+        return np.concatenate(over_chunks([self], x, lambda outputs, _: self.probabilities_from(outputs[0])))
 
     def losses(self, x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
         """The loss it was trained for. [row]"""

@@ -65,7 +65,9 @@ def f1(y: NDArray[Any], predicted: NDArray[Any], classes: int) -> float:
 def _tally_any(predictor: Predictor, environment: Environment, task: Task, classes: int) -> Tally:
     """Of any predictor, its answers checked. It is asked about rows of its own: whatever it does to them, the next one
     is asked about the originals."""
-    predicted, rows = np.asarray(predictor.predict(_copy(environment.x))), len(environment)
+    from oodbench.engine.asking import ask
+
+    predicted, rows = np.asarray(ask(predictor, "predict", environment.x)), len(environment)
     if predicted.shape != environment.y.shape:
         raise TrainingFailed(f"predict returned shape {predicted.shape} for {rows} rows; it must be ({rows},)")
     if predicted.dtype.kind not in "iufb":
@@ -77,14 +79,8 @@ def _tally_any(predictor: Predictor, environment: Environment, task: Task, class
         if len(odd):
             raise TrainingFailed(f"predict returned {odd[0]}, which is not a class from 0 to {classes - 1}")
     losses = getattr(predictor, "losses", None)
-    own = losses and np.asarray(losses(_copy(environment.x), _copy(environment.y)))
+    own = losses and np.asarray(ask(predictor, "losses", environment.x, environment.y))
     return _tally(predicted, own, environment.y, environment.weights, task, classes)
-
-
-def _copy(array: NDArray[Any]) -> NDArray[Any]:
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
 
 
 def _tally_together(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CACHE_BYTES = 8_000_000  # activations of a pack; more, and they leave the cache (benchmarks/test_pack.py)
 DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
 ROWS_BYTES = 1 << 30  # training rows of a pack that trains in batches
-NUMBER_BYTES = 12  # of a number of the training rows: double as methods get it, and single as they train on it
+NUMBER_BYTES = 12  # of a number of these, for a method with a copy of its own: double, and single as it trains on it
 MOST_TRIALS = 64
 MOST_TRIALS_ON_GPU = 1024
 
@@ -83,9 +83,4 @@ def seeds_that_fit(setup: Setup, rows: int, features: int) -> int:
     """On how many seeds a pack may train at most: it holds the rows of each. Few rows are no reason to divide it."""
     if setup.recipe.batch_rows(rows) == rows:
         return MOST_TRIALS_ON_GPU
-    return max(1, ROWS_BYTES // rows_bytes(rows, features))
-
-
-def rows_bytes(rows: int, features: int) -> int:
-    """The memory that the training rows of a seed take in a worker."""
-    return NUMBER_BYTES * rows * features
+    return max(1, ROWS_BYTES // (NUMBER_BYTES * rows * features))

@@ -259,8 +259,8 @@ def fingerprint(environments: Iterable[Environment]) -> str:
     digest = hashlib.sha256()
     for environment in environments:
         digest.update(f"{environment.name}|{environment.x.shape}|{environment.y.dtype.str}|".encode())
-        digest.update(environment.x.astype("<f8", copy=False).tobytes())
-        digest.update(environment.y.tobytes())
+        digest.update(environment.x.astype("<f8", copy=False).data)  # as they lie in memory: no copy of them is made
+        digest.update(environment.y.data)
         if environment.weights is not None:
-            digest.update(environment.weights.astype("<f8", copy=False).tobytes())
+            digest.update(environment.weights.astype("<f8", copy=False).data)
     return digest.hexdigest()[:16]

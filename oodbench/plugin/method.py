@@ -73,6 +73,10 @@ class Method:
     steps_ahead: ClassVar[bool] = False
     """Whether a pack makes gradient steps ahead of its trainings, however short these are. Many short trainings would
     take more steps than a random search, so it is not searched by halving."""
+    shares_rows: ClassVar[bool] = False
+    """Whether `fit_pack` gets rows that all workers of a machine share, with `train.x` in single precision, instead of
+    a copy of its own in double precision. It must not write into them, not even through torch. Loss methods do; one
+    with a `fit_pack` of its own must say so."""
     ranked: ClassVar[bool] = True
     """Whether boards rank it; if not, it is a reference: shown, and compared with nothing."""
 
@@ -125,9 +129,12 @@ class LossMethod(Method):
     """Hyper-parameters of all loss methods."""
     gate_noise: ClassVar[float] = 0.0
     """Above 0, each feature passes a stochastic gate with this noise, trained with the model: `rows.gates`."""
+    explores_part: ClassVar[bool] = False
+    """Whether `explore` looks at `rows.part()` alone, not at all rows: the memory of a run depends on it."""
     on_gpu = True
     takes_weights = True
     pauses = True
+    shares_rows = True
     optimizer: ClassVar[str] = ""
     """adam, sgd, or plain (the direction itself is the step); empty: that of the recipe."""
 
@@ -137,6 +144,8 @@ class LossMethod(Method):
             cls.takes_weights = False  # it may give its rows other weights: the author must say
         if "fit_pack" in cls.__dict__ and "pauses" not in cls.__dict__:
             cls.pauses = False  # it may train in several stages
+        if "fit_pack" in cls.__dict__ and "shares_rows" not in cls.__dict__:
+            cls.shares_rows = False  # it may compute with them, or write into them: the author must say
 
     def loss(self, rows: Rows, hp: Hparams) -> Tensor:
         """What a gradient step makes smaller: one number per trial, [trial]."""

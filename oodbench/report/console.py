@@ -11,11 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from oodbench.driver.progress import Progress
-from oodbench.report.text import count_text, left_out_text
+from oodbench.report.text import count_text, left_out_text, memory_text
 from oodbench.study.halving import describe_rungs
+from oodbench.study.memory import predict_memory
 from oodbench.study.study import Study
-
-NOTABLE_BYTES = 500_000_000  # of training rows in a worker
 
 
 class ConsoleProgress(Progress):
@@ -56,9 +55,7 @@ class ConsoleProgress(Progress):
         searches = 1 + max(study.budget.repeat for study in studies)
         if searches > 1:
             self.console.print(f"repeats   {searches} searches on the same data", highlight=False)
-        memory = max(study.worker_bytes for study in studies)
-        if memory >= NOTABLE_BYTES:
-            self.console.print(f"memory    at most {memory / 1e9:.1f} GB of training rows a worker", highlight=False)
+        self.console.print(f"memory    {memory_text(predict_memory(studies))}", highlight=False, soft_wrap=True)
         self.console.print(f"record    {escape(record)}", highlight=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oodbench.board.row import Cell
+from oodbench.study.memory import Memory
 from oodbench.study.record import Ledger
 
 ABSENT = "–"
@@ -33,6 +34,19 @@ def spread_text(value: float, spread: float | None) -> str:
 
 def cell_text(cell: Cell) -> str:
     return ABSENT if cell.value is None else spread_text(cell.value, cell.spread)
+
+
+def memory_text(memory: Memory) -> str:
+    """What a run takes at most, on each machine and in the temporary directory."""
+    texts = [
+        f"at most {size_text(memory.worker)} a worker, {size_text(memory.shared)} of it shared",
+        f"{size_text(memory.store)} of rows in the object store",
+    ]
+    return "; ".join(texts + ([f"{size_text(memory.files)} in temporary files"] if memory.files else []))
+
+
+def size_text(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"
 
 
 def left_out_text(counts: Mapping[str, int]) -> str:

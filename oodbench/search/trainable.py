@@ -15,6 +15,7 @@ from oodbench.errors import one_line
 from oodbench.search.jobs import WHOLE
 from oodbench.search.keeping import FileKeeper
 from oodbench.search.own import heed_signals
+from oodbench.search.shipping import Shipment, unpack
 from oodbench.search.travel import pickled
 from oodbench.search.worker import ConfigurationTraining, run_pack, validation_score
 from oodbench.study.pack import Pack, PackResult
@@ -38,7 +39,9 @@ def fault_in_sending(method: Method) -> str | None:
 
 def ship(jobs: Sequence[Job]) -> dict[str, Any]:
     """Jobs as parameters of the trainable: what several packs share is stored once."""
-    parts = {id(part): part for job in jobs for part in job.data.values()}
+    shipment = Shipment()
+    parts = {(id(part), job.method.shares_rows): part for job in jobs for part in job.data.values()}
+    data = [shipment.add(part, single) for (_, single), part in parts.items()]
     places = {key: place for place, key in enumerate(parts)}
     contents = [
         pickled(
@@ -46,7 +49,7 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
                 job.pack,
                 job.method,
                 job.setup,
-                {seed: places[id(part)] for seed, part in job.data.items()},
+                {seed: places[id(part), job.method.shares_rows] for seed, part in job.data.items()},
                 job.start,
                 job.stop,
                 job.keep_at,
@@ -57,10 +60,12 @@ def ship(jobs: Sequence[Job]) -> dict[str, Any]:
         for job in jobs
     ]
     # in a list, a reference is handed on as it is: Tune would fetch it for every trial
-    return {"jobs": [ray.put(contents)], "data": [ray.put(part) for part in parts.values()]}
+    return {"jobs": [ray.put(contents)], "data": data, "arrays": shipment.references}
 
 
-def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], threads: int, timed: bool) -> None:
+def train_pack(
+    config: Mapping[str, Any], jobs: list[Any], data: list[bytes], arrays: list[Any], threads: int, timed: bool
+) -> None:
     """The Tune trainable: one pack, or one trial of it."""
     prepare(threads)
     # every time from its bytes: a method may keep things on itself, and must not find them in the next pack
@@ -69,7 +74,7 @@ def train_pack(config: Mapping[str, Any], jobs: list[Any], data: list[Any], thre
     if config["position"] != WHOLE:
         keeper = None  # alone, it is trained anew: what was kept may be what its pack was lost by
         pack = replace(pack, trials=(pack.trials[config["position"]],))
-    seen = {seed: ray.get(data[places[seed]]) for seed in pack.seeds}
+    seen = {seed: unpack(data[places[seed]], arrays) for seed in pack.seeds}
     if timed:
         tune.report({"training": True})  # from here on, time counts
     tune.report({"pack": run_pack(method, pack, seen, setup, start, stop, keeper)})
@@ -86,21 +91,29 @@ def ship_study(study: Study) -> dict[str, Any]:
         study.seeds,
         study.budget.repeat,
     )
+    shipment = Shipment()
     return {
         "study": pickled(trained, type(study.method), type(study.setup.model)),
-        "data": [ray.put(study.search_data(seed)) for seed in study.seeds],
+        "data": [shipment.add(study.search_data(seed), study.method.shares_rows) for seed in study.seeds],
+        "arrays": shipment.references,
     }
 
 
 def train_configuration(
-    config: Mapping[str, Any], study: bytes, data: list[Any], rungs: Sequence[int], threads: int, timed: bool
+    config: Mapping[str, Any],
+    study: bytes,
+    data: list[bytes],
+    arrays: list[Any],
+    rungs: Sequence[int],
+    threads: int,
+    timed: bool,
 ) -> None:
     """The Tune trainable: one configuration on all seeds, with a report at each rung."""
     prepare(threads)
     study_id, name, method, setup, selector, seeds, repeat = cloudpickle.loads(study)
     index, hparams = config["configuration"], config["hparams"]
     trials = tuple(Trial.of(name, index, hparams, seed, repeat) for seed in seeds)
-    seen = {seed: ray.get(reference) for seed, reference in zip(seeds, data, strict=True)}
+    seen = {seed: unpack(content, arrays) for seed, content in zip(seeds, data, strict=True)}
     training, spent = ConfigurationTraining(method, Pack(study_id, index, trials), seen, setup), PackResult([], [])
     for rung in rungs:
         if timed:

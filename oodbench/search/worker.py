@@ -132,9 +132,10 @@ def _fit(
 ) -> list[Predictor | _Failed]:
     """Predictors of the trials. Where the pack as a whole raises, each trial is tried alone, to spare the others.
 
-    The method gets rows and hyper-parameters of its own: other workers and other trials share the originals.
+    The method gets rows and hyper-parameters of its own, unless it can share rows: other workers and other trials have
+    the originals.
     """
-    rows = {seed: shared.copy() for seed, shared in train.items()}
+    rows = train if method.shares_rows else {seed: shared.copy() for seed, shared in train.items()}
     own = [replace(trial, hparams=dict(trial.hparams)) for trial in trials]
     paused = trainer.paused
     try:

@@ -48,7 +48,7 @@ def assess(
     # what an exact model has there hardly depends on the seed: it is found for the first one only
     first = {_place(look): look for look in reversed(looks)}
     train = {
-        seed: some_rows(study.dataset, Environment.pooled("training", study.data.train[seed]))
+        seed: some_rows(study.dataset, study.data.pooled_train[seed])
         for seed in dict.fromkeys(look.seed for look in looks)
     }
 
@@ -96,7 +96,7 @@ def score_pooled(study: Study, models: Mapping[int, Predictor], choice: Chosen) 
     """The result rows of the pooled validation data."""
     rows = []
     for seed, model in models.items():
-        together = Environment.pooled("validation", study.data.validation[seed])
+        together = study.data.pooled_validation[seed]
         rows.append(
             {"configuration": choice.of_seed(seed), "seed": seed, "part": "pooled", "environment": together.name}
             | {"rows": len(together)}

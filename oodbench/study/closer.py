@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oodbench.engine.data import Environment
 from oodbench.engine.scoring import SCORES
 from oodbench.errors import StudyFailed, one_line
 from oodbench.kit.stability import worst_subpopulation
@@ -70,10 +69,7 @@ def look_closer(
     environments = {
         (seed, environment.name): environment for seed in study.seeds for environment in study.data.validation[seed]
     }
-    pooled = {
-        seed: some_rows(study.dataset, Environment.pooled("validation", study.data.validation[seed]))
-        for seed in study.seeds
-    }
+    pooled = {seed: some_rows(study.dataset, study.data.pooled_validation[seed]) for seed in study.seeds}
     models: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in rows:
         models.setdefault((row["configuration"], row["seed"]), []).append(row)

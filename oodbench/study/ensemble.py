@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oodbench.encoder.columns import Column
 from oodbench.encoder.encoder import Encoder
-from oodbench.engine.probabilities import probabilities_of
+from oodbench.engine.asking import probabilities_of
 from oodbench.errors import UserError, one_line
 from oodbench.study.models import StoredModel, count_classes
 

@@ -47,7 +47,7 @@ def plan_looks(study: Study, test: Mapping[int, Sequence[Environment]]) -> list[
     looks: list[Look] = []
     for number, (seed, tests) in enumerate(test.items()):
         validation = study.data.validation[seed]
-        looks.append(Look(seed, "pooled", some_rows(study.dataset, Environment.pooled("validation", validation))))
+        looks.append(Look(seed, "pooled", some_rows(study.dataset, study.data.pooled_validation[seed])))
         if len(validation) > 1:
             looks += [Look(seed, "validation", some_rows(study.dataset, rows)) for rows in watched(validation)]
         within = number == 0 or (number + 1) * len(tests) <= MOST_LOOKS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.asking import ask, probabilities_of
 from oodbench.engine.metric import Metric
-from oodbench.engine.probabilities import probabilities_of
 from oodbench.errors import one_line
 from oodbench.plugin.registry import plugins
 
@@ -66,11 +66,10 @@ class Meter:
         return float(value)
 
     def _ask(self, predictor: Predictor, needs: str, environment: Environment) -> NDArray[Any] | Exception:
-        x = _sealed(environment.x.copy())
         try:
             if needs == "probabilities":
-                return _sealed(probabilities_of(predictor, x, self.classes))
-            return _sealed(np.asarray(predictor.predict(x)))
+                return _sealed(probabilities_of(predictor, environment.x, self.classes))
+            return _sealed(np.asarray(ask(predictor, "predict", environment.x)))
         except Exception as error:
             return error
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodbench.engine.data import Environment, pooled_weights
+from oodbench.engine.data import Environment
 from oodbench.engine.fitted import constant_model
 from oodbench.engine.said import answer_together
 from oodbench.engine.scoring import score, score_together
@@ -91,7 +91,7 @@ def _of_all_seeds(fingerprints: Iterable[str]) -> str:
 def hand_out(study: Study, selector: Selector, seed: int) -> dict[str, Target]:
     """What the selector may see of each test environment before the choice: some x, or a few labelled rows."""
     dataset = study.dataset
-    validation = some_rows(dataset, Environment.pooled("validation", study.data.validation[seed]))
+    validation = some_rows(dataset, study.data.pooled_validation[seed])
     targets = {}
     for environment in _make_test(study, seed):
         rows = environment.draw(MOST_ROWS)
@@ -159,11 +159,9 @@ def _score_all(
 
 def _score_constant(study: Study, seed: int, test: Sequence[Environment], meter: Meter) -> list[dict[str, Any]]:
     dataset = study.dataset
-    train = study.data.train[seed]
-    y = np.concatenate([environment.y for environment in train])
+    train = study.data.pooled_train[seed]
     own = Meter(meter.metrics, meter.classes)  # what is missing of the constant is not so of the models
-    weights = pooled_weights(train)
-    constant = constant_model(y, dataset.task, dataset.classes, width=train[0].x.shape[1], weights=weights)
+    constant = constant_model(train.y, dataset.task, dataset.classes, width=train.x.shape[1], weights=train.weights)
     return [
         {"configuration": NO_CONFIGURATION, "seed": seed, "part": CONSTANT, "environment": environment.name}
         | {"rows": len(environment)}

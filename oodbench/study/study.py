@@ -14,7 +14,7 @@ from typing import Any
 
 from oodbench.engine.recipe import Recipe
 from oodbench.engine.scoring import SCORES
-from oodbench.engine.trial import Setup, Trial, rows_bytes, seeds_that_fit
+from oodbench.engine.trial import Setup, Trial, seeds_that_fit
 from oodbench.errors import BrokenPlugin, MissingInformation, OodbenchError, one_line
 from oodbench.plugin.dataset import Dataset
 from oodbench.plugin.method import LossMethod, Method
@@ -279,12 +279,6 @@ class Study:
             return seeds_that_fit(self.setup, *self.search_data(trial.seed, without).train.x.shape)
 
         return divide(self.study_id, trials, alike, capacity, most_seeds, without, first, rung)
-
-    @property
-    def worker_bytes(self) -> int:
-        """The memory that training rows take in a worker, at most."""
-        shape = self.search_data(self.seeds[0]).train.x.shape
-        return min(len(self.seeds), seeds_that_fit(self.setup, *shape)) * rows_bytes(*shape)
 
     def configuration_pack(self, index: int, hparams: Mapping[str, Value]) -> Pack:
         """One configuration on all seeds."""

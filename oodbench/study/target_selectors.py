@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.asking import probabilities_of
 from oodbench.engine.data import Environment, Task
-from oodbench.engine.probabilities import probabilities_of
 from oodbench.engine.scoring import score
 from oodbench.kit.linear import fit_logistic
 from oodbench.plugin.selector import Target
@@ -106,7 +106,7 @@ def density_ratio(
 
 def confidence(model: Any, x: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
     """Minus the entropy of what the model says of each row."""
-    probabilities = probabilities_of(model, x.copy(), classes)
+    probabilities = probabilities_of(model, x, classes)
     logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
     total: NDArray[np.float64] = (probabilities * logs).sum(1)
     return total

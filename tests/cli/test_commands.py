@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -52,6 +53,7 @@ def silent_port() -> Iterator[int]:
         ([*RUN, "--trial-timeout", "soon"], "--trial-timeout soon is not a length of time.\nWrite it as 30s"),
         ([*RUN, "--search", "optuna", "--selector", "oracle"], "--selector oracle does not go with --search"),
         (["run", "--suite", "paper", "--budget", "10m"], "--budget does not go with --suite"),
+        (["run", "--suite", "paper", "--dry-run"], "--dry-run does not go with --suite"),
         ([*RUN, "--model", "forest"], "there is no model 'forest'"),
         ([*RUN, "--set-model", "width=3"], "model 'linear' has no setting 'width'"),
         ([*RUN, "--set-training", "steps=0"], "steps must be at least 1"),
@@ -99,6 +101,16 @@ def test_misused_options_get_exit_code_2(cli: Cli, arguments: list[str]) -> None
     done = cli(*arguments)
     assert done.code == 2
     assert "Traceback" not in done.err
+
+
+def test_a_dry_run_shows_the_plan_and_begins_nothing(cli: Cli, tmp_path: Path) -> None:
+    shown, said = cli(*RUN, *TINY, "--dry-run"), cli(*RUN, *TINY, "--dry-run", "--json")
+    assert (shown.code, said.code) == (0, 0)
+    assert "memory    at most " in shown.out
+    plan = json.loads(said.out)
+    assert plan["trainings"] == 6
+    assert plan["memory"]["shared"] < plan["memory"]["worker"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_gpu_that_is_not_there(cli: Cli) -> None:

@@ -30,7 +30,9 @@ def study_of(seeds: int, validation: list[Environment], task: str = "regression"
     facts: dict[str, float] = {}
     dataset = SimpleNamespace(task=task, classes=classes, columns=None, facts=facts)
     training = SimpleNamespace(
-        train=dict.fromkeys(range(seeds), (environment("train"),)), validation=dict.fromkeys(range(seeds), validation)
+        pooled_train=dict.fromkeys(range(seeds), environment("train")),
+        validation=dict.fromkeys(range(seeds), validation),
+        pooled_validation=dict.fromkeys(range(seeds), Environment.pooled("validation", validation)),
     )
     return SimpleNamespace(dataset=dataset, data=training, label="erm", dataset_id="data")
 

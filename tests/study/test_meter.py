@@ -12,9 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from oodbench import Environment, Linear, Recipe
+from oodbench.engine.asking import probabilities_of
 from oodbench.engine.fitted import FittedModel
 from oodbench.engine.metric import TAKEN
-from oodbench.engine.probabilities import from_signs, probabilities_of
+from oodbench.engine.probabilities import from_signs
 from oodbench.plugin import registry
 from oodbench.study.meter import Meter
 from oodbench.study.record import COLUMNS

@@ -31,7 +31,8 @@ class TableFile:
         return list(self.data.column_names)
 
     def only(self, rows: NDArray[np.int64]) -> TableFile:
-        return replace(self, data=self.data.take(rows))
+        """In ascending order. Arrow copies what it takes: all rows are the table itself."""
+        return self if len(rows) == len(self) else replace(self, data=self.data.take(rows))
 
     def holds_numbers(self, name: str) -> bool:
         import pyarrow.types as kinds
@@ -72,7 +73,7 @@ class TableFile:
                 f"dataset 'table': {purpose} {name!r} must hold numbers, but contains {self._not_a_number(name)!r}.\n"
                 "Correct it in the file, list it in missing if it stands for a missing value, or name another column."
             ) from None
-        values: NDArray[np.float64] = column.to_numpy().astype(np.float64)
+        values: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=False)
         infinite = int(np.isinf(values).sum())
         if infinite:
             raise InvalidSetting(

@@ -11,7 +11,9 @@ from oodbench import Environment
 from oodbench.encoder import Encoder, Levels, RawColumn
 from oodbench.encoder.dates import part_names
 from oodbench.encoder.reading import Marks
+from oodbench.engine.arrays import make_room
 from oodbench.plugin.textfiles import EMPTY, PARQUET
+from oodbench_datasets.table.columns import ColumnsOnDemand
 from oodbench_datasets.table.features import Feature
 from oodbench_datasets.table.ordinal import parse_ordinals
 from oodbench_datasets.table.prepare import Prepared
@@ -38,7 +40,9 @@ def fit_encoder(settings: TableSettings, prepared: Prepared, train: Integers) ->
 def encode(prepared: Prepared, parts: Mapping[str, Integers], train: Integers, encoder: Encoder) -> list[Environment]:
     """Environments by their rows. Training rows may have values of their own."""
     rows = np.concatenate(list(parts.values()))
-    x = encoder.encode({feature.name: feature.column[rows] for feature in prepared.features})
+    features = {feature.name: feature for feature in prepared.features}
+    columns = ColumnsOnDemand(list(features), lambda name: features[name].column[rows])
+    x = encoder.encode(columns, into=make_room((len(rows), len(encoder.names)), np.float64))
     place = np.full(len(prepared.table), -1)
     place[train] = np.arange(len(train))
     trained = place[rows] >= 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodbench.encoder.numbers import is_number
+from oodbench_datasets.table.columns import ColumnsOnDemand
 from oodbench_datasets.table.features import Category, Number, are_codes
 from oodbench_datasets.table.file import TableFile
 from oodbench_datasets.table.leak import ALIKE, FEWEST, copies_target, find_sums
@@ -80,12 +82,14 @@ def _read_wrongly(table: TableFile, name: str) -> Iterator[str]:
 
 def _find_markers(settings: TableSettings, prepared: Prepared) -> Iterator[str]:
     """Of the target, only rows of the training environments are looked at."""
-    table, columns = prepared.table, {}
-    for name in table.names:
-        if table.holds_numbers(name) and name not in (*settings.environment, *settings.drop, settings.weight):
-            values = table.numbers(name, "column")
-            columns[name] = values[prepared.pool] if name == settings.target else values
-    return warn_of_markers(columns)
+    table, others = prepared.table, (*settings.environment, *settings.drop, settings.weight)
+
+    def read(name: str) -> NDArray[np.float64]:
+        values = table.numbers(name, "column")
+        return values[prepared.pool] if name == settings.target else values
+
+    names = [name for name in table.names if table.holds_numbers(name) and name not in others]
+    return warn_of_markers(ColumnsOnDemand(names, read))
 
 
 def _counts_as_quantity(settings: TableSettings, prepared: Prepared) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import oodbench
-from oodbench.engine.probabilities import probabilities_of
+from oodbench.engine.asking import probabilities_of
 from oodbench.record.delivery import deliver
 from oodbench.record.outbox import Outbox
 from oodbench.record.tracking import Record
