@@ -39,6 +39,7 @@ def _training() -> Callable[..., tuple[int, int]]:
 
         prepare(1)
         ones = torch.ones(1000, 1000, requires_grad=True)
+        # what torch loads when it first computes
         ones.mm(ones).logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
         ones.grad = None
         Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
