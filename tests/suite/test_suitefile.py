@@ -263,7 +263,7 @@ def test_the_suite_of_the_paper(mode: str) -> None:
 
 def test_suites_are_listed_and_shown(cli: Cli, suite_file: Path) -> None:
     listed = [row["name"] for row in cli("list", "--json").json() if row["kind"] == "suite"]
-    assert listed == ["paper", "sem", "toys", "unit_tests"]
+    assert listed == ["field", "paper", "sem", "toys", "unit_tests"]
     shown = cli("show", "mine.toml", "--json").json()
     assert [board["name"] for board in shown["boards"]] == ["regression", "curve"]
     assert [mode["name"] for mode in shown["modes"]] == ["usual (default)", "short"]

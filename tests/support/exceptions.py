@@ -11,7 +11,7 @@ OWN_RAY = ("docs/method.md", "docs/dataset.md")
 All others get `--address auto` and share one Ray."""
 
 SHORTER = [  # (what the command begins with or has, options that are appended): the first that fits
-    ("oodbench run --suite unit_tests", "--trials 1 --seeds 1"),
+    ("oodbench run --suite unit_tests", "--trials 1 --seeds 1 --method erm"),
     ("oodbench run --suite sem", "--trials 1 --seeds 1"),
     ("oodbench run --suite toys", "--trials 1 --seeds 1"),
     ("oodbench run --suite", "--trials 1 --seeds 1 --method erm --dataset selection_bias"),
