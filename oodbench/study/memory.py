@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WORKER_BYTES = 700_000_000  # Python, Ray, torch, and a library such as scikit-learn, before the first row
 SINGLE, DOUBLE = 4, 8  # bytes of a number
-STEP_COPIES = 8  # of activations and of a batch: forward, backward, and what a loss makes of them
+STEP_COPIES = 10  # of activations and of a batch: forward, backward, products in blocks, and what a loss makes of them
 TRAINING_COPIES = 8  # of parameters: moments, gradients, and the models that come back
 WEIGHT_BYTES = 16  # of a row and trial of a method in stages: weights in both precisions, and predictions
 EXPLORED = 16  # numbers of a row and trial, where all rows are explored at once, besides the activations

@@ -23,4 +23,4 @@ def test_studies_go_to_the_server_and_come_back(tracking_server: Any, ray_addres
     assert [row.cells for row in board.rows] == [row.cells for row in result.leaderboard().rows]
     assert not (tmp_path / "local" / "mlflow.db").exists()
     assert list((tracking_server.folder / "artifacts").rglob("results.parquet"))
-    assert not list((tmp_path / "local").rglob("*.pickle"))
+    assert not list((tmp_path / "local").glob("studies/*/*.pickle"))
