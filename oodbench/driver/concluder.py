@@ -42,7 +42,8 @@ class Concluder:
 
     def __enter__(self) -> Concluder:
         self._executor = ThreadPoolExecutor(1, "conclude")
-        self._executor.submit(importlib.import_module, "torch")  # takes a second, and is needed to conclude
+        for needed in ("torch", "scipy.stats"):  # takes seconds, and is needed to conclude and to compare
+            self._executor.submit(importlib.import_module, needed)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

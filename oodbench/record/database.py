@@ -1,6 +1,7 @@
 """The embedded database: made aside, whole, and then put in its place; one that was left half-made is made again.
 
-MLflow makes a database by some forty migrations, seconds of work in which a process may be killed.
+MLflow makes a database by some forty migrations, seconds of work in which a process may be killed. What they come to is
+in mlflow.sql, for the version of MLflow that it names: `python -m oodbench.record.database` writes it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import tempfile
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 BUSY_SECONDS = 20
+SCHEMA = Path(__file__).with_name("mlflow.sql")
 
 
 def ensure_database(path: Path) -> None:
@@ -34,12 +38,14 @@ def ensure_database(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    from mlflow.store.db import utils
-
     aside = path.with_name(f"{path.name}.making")
     _remove(aside)  # of a process that was killed
+    schema = SCHEMA.read_text()
     try:
-        utils._initialize_tables(_engine(aside))  # type: ignore[no-untyped-call]
+        if schema.startswith(_headline()):
+            _execute(schema, aside)
+        else:
+            migrate(aside)
         _settle(aside)
     except BaseException:
         _remove(aside)
@@ -47,6 +53,28 @@ def _make(path: Path) -> None:
     _remove_journals(path)  # of a half-made one: sqlite would roll the new one back with it
     aside.replace(path)
     _settle(path.parent)
+
+
+def migrate(path: Path) -> None:
+    """A new database, as MLflow makes it."""
+    from mlflow.store.db import utils
+
+    utils._initialize_tables(_engine(path))  # type: ignore[no-untyped-call]
+
+
+def describe(path: Path) -> str:
+    """The statements that make such a database."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        return "\n".join([_headline(), *database.iterdump(), ""])
+
+
+def _headline() -> str:
+    return f"-- the tables of MLflow {version('mlflow')}\n"
+
+
+def _execute(schema: str, path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(schema)
 
 
 def _holds_runs(path: Path) -> bool:
@@ -96,3 +124,9 @@ def _settle(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        migrate(Path(folder) / "mlflow.db")
+        SCHEMA.write_text(describe(Path(folder) / "mlflow.db"))

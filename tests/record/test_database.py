@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oodbench.errors import Notice, Unreachable
+from oodbench.record import database
 from oodbench.record.delivery import deliver
 from oodbench.record.tracking import Record
 from parcels import kill_in_creation, put
@@ -40,12 +42,32 @@ def test_a_driver_killed_while_it_makes_the_database(
     assert [path.name for path in tmp_path.glob("mlflow.db*")] == ["mlflow.db"]
 
 
+def test_the_tables_that_come_with_oodbench_are_those_that_mlflow_makes(tmp_path: Path) -> None:
+    if version("mlflow") not in database.SCHEMA.read_text().partition("\n")[0]:
+        pytest.skip("this is not the version of MLflow that oodbench is tested with")
+    database.migrate(tmp_path / "mlflow.db")
+    made = database.describe(tmp_path / "mlflow.db")
+    assert unordered(made) == unordered(database.SCHEMA.read_text()), "python -m oodbench.record.database makes it anew"
+
+
+def unordered(schema: str) -> list[str]:
+    """MLflow makes indices and constraints in an order that differs from time to time."""
+    return sorted(line.strip().rstrip(",") for line in schema.splitlines())
+
+
+def test_another_version_of_mlflow_makes_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "version", lambda package: "2.0")
+    monkeypatch.setattr(database, "migrate", lambda path: path.write_text("made by MLflow"))
+    database.ensure_database(tmp_path / "mlflow.db")
+    assert (tmp_path / "mlflow.db").read_text() == "made by MLflow"
+
+
 def half_made(path: Path, template: Path) -> None:
     """As a process leaves it that is killed within a migration: tables of a later one, and the number of an earlier."""
     path.write_bytes(template.read_bytes())
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
-        database.execute("DROP TABLE webhooks")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+        connection.execute("DROP TABLE webhooks")
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +99,16 @@ def test_a_database_that_may_hold_runs_is_left_alone(template: Path, tmp_path: P
     path = tmp_path / "mlflow.db"
     half_made(path, template)
     if content == "a run":
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute("INSERT INTO runs (run_uuid) VALUES ('a')")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("INSERT INTO runs (run_uuid) VALUES ('a')")
     else:
         path.write_bytes(b"something else" * 100)
     with pytest.raises(Unreachable, match="does not work") as raised:
         _ = Record(None, tmp_path).client
     assert str(raised.value).count("\n") == 1
     if content == "a run":
-        with closing(sqlite3.connect(path)) as database:
-            assert database.execute("SELECT run_uuid FROM runs").fetchall() == [("a",)]
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT run_uuid FROM runs").fetchall() == [("a",)]
     else:
         assert path.read_bytes() == b"something else" * 100
 
@@ -111,9 +133,9 @@ def test_many_writes_leave_a_plain_database(tmp_path: Path) -> None:
     experiment = store.ensure_experiment("e", {})
 
     def modes() -> tuple[str, int]:
-        with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
-            (mode,) = database.execute("PRAGMA journal_mode").fetchone()
-            (runs,) = database.execute("SELECT count(*) FROM runs").fetchone()
+        with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+            (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone()
             return mode, runs
 
     def write_and_stop() -> None:
