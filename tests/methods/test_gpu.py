@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from oodbench import Linear, LossMethod, Method, Mlp, Recipe, Setup, Trainer
 from oodbench.engine import gates
+from oodbench.engine.checkpoint import Checkpoint
 from oodbench.engine.trainer import Training
 from oodbench.kit import clustering, common_mechanism
 from oodbench.plugin.points import points
@@ -26,6 +27,7 @@ SETUPS = {
     "all rows, and one exploration of a part": Setup(Linear(), Recipe(steps=4, explore=90), "cuda"),
     "batches, over two epochs": Setup(Mlp(width=(4,)), Recipe(steps=6, batch=40), "cuda"),
 }
+PAUSE = 3
 DRAWS = {"fish", "hrm", "lisa", "marginal_dro", "mixup", "mmd", "rdm"}  # chance of their own, made on the CPU
 ROUNDS_OF_KERHRM = 2 * OFTEN["rounds"]  # for two seeds
 
@@ -65,16 +67,22 @@ class Watched(PretendGpu):
         monkeypatch.setattr(Training, "_explore", watch_explore)
 
 
-def train(name: str, setup: Setup, gpu: PretendGpu | None) -> list[NDArray[Any]]:
-    """What its models predict, of four trials on two seeds."""
+def train(name: str, setup: Setup, gpu: PretendGpu | None, pause_at: int | None = None) -> list[NDArray[Any]]:
+    """What its models predict, of four trials on two seeds; after a pause, if it can, they go on from its bytes."""
     method = load("method", name).cls
     assert method is not None
     rows, validation = _MethodChecks(method)._problem(method.tasks[-1], 3)
     trials = _trials(method)[1:5]
     often = {key: value for key, value in OFTEN.items() if key in trials[0].hparams}
     trials = [replace(trial, hparams={**trial.hparams, **often}) for trial in trials]
+    start = None
     with gpu or nullcontext():
-        models: list[Any] = method().fit_pack(rows, trials, Trainer(setup))
+        if pause_at is not None and method.pauses:
+            before = Trainer(setup, stop=pause_at)
+            method().fit_pack(rows, trials, before)
+            assert before.paused is not None
+            start = Checkpoint.from_bytes(before.paused.to_bytes())
+        models: list[Any] = method().fit_pack(rows, trials, Trainer(setup, start))
     return [model.outputs(validation.x) for model in models]
 
 
@@ -101,10 +109,10 @@ def test_no_step_waits(name: str, setup: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", list(on_gpu()))
 def test_results_are_those_of_a_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU does in another way, to wait less, finds the same."""
+    """What a GPU does in another way, to wait less, finds the same; also with a pause on the way."""
     monkeypatch.setattr(common_mechanism, "STEPS", 3)
     setup = SETUPS["batches, over two epochs"]
-    there, here = train(name, setup, PretendGpu()), train(name, replace(setup, device="cpu"), None)
+    there, here = train(name, setup, PretendGpu(), PAUSE), train(name, replace(setup, device="cpu"), None)
     assert all(np.array_equal(a, b) for a, b in zip(there, here, strict=True))
 
 

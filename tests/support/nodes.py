@@ -30,7 +30,12 @@ class Nodes:
         return f"{HOST}:{self.port}"
 
     def start(
-        self, name: str, cpus: int, environment: Mapping[str, str] | None = None, python: str | Path = sys.executable
+        self,
+        name: str,
+        cpus: int,
+        environment: Mapping[str, str] | None = None,
+        python: str | Path = sys.executable,
+        gpus: int = 0,
     ) -> None:
         """With `--block`, `ray start` stays, and its processes stay in its group."""
         place = ["--head", f"--port={self.port}", "--include-dashboard=false"]
@@ -40,7 +45,8 @@ class Nodes:
             place.append(f"--temp-dir={self.folder}")
         command = [
             str(python), "-m", "ray.scripts.scripts", "start", *place, f"--node-ip-address={HOST}",
-            f"--num-cpus={cpus}", "--object-store-memory=100000000", "--disable-usage-stats", "--block",
+            f"--num-cpus={cpus}", f"--num-gpus={gpus}", "--object-store-memory=100000000",
+            "--disable-usage-stats", "--block",
         ]  # fmt: skip
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
