@@ -34,11 +34,8 @@ class Waits(Method):
         import ray
 
         say(begins=1, gpus=ray.get_gpu_ids())
-        deadline = time.monotonic() + PATIENCE
-        while (
-            sum(line["begins"] > 0 for line in said()) < int((folder() / "at_once").read_text())
-            and time.monotonic() < deadline
-        ):
+        awaited, deadline = int((folder() / "at_once").read_text()), time.monotonic() + PATIENCE
+        while sum(line["begins"] > 0 for line in said()) < awaited and time.monotonic() < deadline:
             time.sleep(0.1)
         time.sleep(0.5)
         say(begins=-1, gpus=ray.get_gpu_ids())
