@@ -12,7 +12,7 @@ from oodbench.errors import TrainingFailed
 Array = NDArray[np.float64]
 MOST_STEPS = 200
 SETTLED = 1e-9  # the largest slope at which a fit has converged
-SHORTEST = 1e-10  # of a Newton step
+UNSEEN = 64  # units in the last place of the loss: less is rounding of its sum
 FLAT = 1e-10  # what makes the Hessian invertible where all constants may move together
 
 
@@ -75,11 +75,11 @@ def _newton(columns: Array, targets: Array, share: Array, pull: Array, start: Ar
                 hessian[a, :, b] = hessian[b, :, a] = block
         full = hessian.reshape(classes * width, -1) + np.diag(np.tile(pull, classes) + FLAT)
         step = np.linalg.solve(full, slope.ravel()).reshape(classes, width)
-        gain = float((slope * step).sum())
-        if gain < np.spacing(loss):  # too little to be seen in the loss
+        gain, last_place = float((slope * step).sum()), np.spacing(loss)
+        if gain < UNSEEN * last_place:
             return coefficients - step
         length = 1.0
-        while length > SHORTEST:
+        while length * gain > last_place:
             there = _log_loss(columns, targets, share, pull, start, coefficients - length * step)
             if there[0] <= loss - 1e-4 * length * gain:
                 break
