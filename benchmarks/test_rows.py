@@ -5,61 +5,14 @@ All in milliseconds of CPU time for one training and step, both sides in one run
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from steps import eager, packed
 
-from oodbench import Linear, LossMethod, Mlp, Recipe, Setup, Trainer, TrainingRows, Trial
-from oodbench.engine.models import Model
-from oodbench.engine.trainer import Training, keep_freed_memory
-from oodbench.engine.trial import trials_that_fit
-from oodbench_methods.erm import ERM
+from oodbench.engine.trainer import keep_freed_memory
 from oodbench_methods.srm import SRM
-
-FEATURES = 20
-MODELS: dict[str, Model] = {"linear": Linear(), "20,10": Mlp(width=(20, 10)), "256,256": Mlp(width=(256, 256))}
-STEPS = {"linear": 100, "20,10": 60, "256,256": 15}
-ROUNDS = 3  # of which the quickest counts: what else runs on the machine only makes steps slower
-
-
-@cache
-def rows_of(rows: int, features: int = FEATURES) -> TrainingRows:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(rows, features))
-    signal = x @ rng.normal(size=features) / np.sqrt(features) + rng.normal(size=rows)
-    return TrainingRows(x, (signal > 0).astype(np.int64), "classification", 2)
-
-
-def packed(model: str, rows: int, features: int = FEATURES, method: LossMethod | None = None) -> float:
-    """In a pack as large as a study's."""
-    method = method or ERM()
-    setup = Setup(MODELS[model], Recipe(steps=1))
-    defaults = {name: dimension.default for name, dimension in method.search_space().items()}
-    rates = np.geomspace(1e-3, 1e-2, trials_that_fit(setup, rows, 2))
-    trials = [Trial(place, defaults | {"learning_rate": float(rate)}, 0, place) for place, rate in enumerate(rates)]
-    training = Training(method, {0: rows_of(rows, features)}, trials, Trainer(setup))
-    steps = 40 if isinstance(method, SRM) else STEPS[model]  # two explorations of SRM's
-    training.step(0)  # warm
-    taken = []
-    for number in range(ROUNDS):
-        started = time.process_time()
-        for step in range(steps):
-            training.step(1 + number * steps + step)
-        taken.append(time.process_time() - started)
-    return 1000 * min(taken) / steps / len(trials)
-
-
-def eager(model: str, rows: int, features: int = FEATURES) -> float:
-    script = Path(__file__).parent / "eager_batches.py"
-    command = [sys.executable, script, model, str(rows), str(features), str(STEPS[model])]
-    return min(float(subprocess.check_output(command, text=True)) for _ in range(ROUNDS))
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,13 @@ class Places:
     numbers: tuple[float, ...]  # what the names stand for, if one column of numbers makes the environment
     unbinned: NDArray[np.bool_]  # [row], whether a number is in no range
 
+    def in_one_of(self, codes: Sequence[int]) -> NDArray[np.bool_]:
+        """Which rows are in one of these environments. Isin of numpy takes 40 bytes a row for it, this one."""
+        wanted = np.zeros(len(self.names) + 1, dtype=bool)  # the last is for rows without an environment
+        wanted[list(codes)] = True
+        found: NDArray[np.bool_] = wanted[self.codes]
+        return found
+
 
 def find_places(table: TableFile, columns: Sequence[str], bins: Mapping[str, Bins], used: NDArray[np.bool_]) -> Places:
     """`used` are the rows that count: a range must have some of them."""

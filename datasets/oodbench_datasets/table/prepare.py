@@ -70,9 +70,9 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
     groups = {role: group_small(names, small, settings.small) for role, names in roles.items()}
     _check_rows(settings, groups, sizes)
     codes_used = [code_of[name] for group in groups.values() for names in group.values() for name in names]
-    wanted = np.isin(places.codes, codes_used)
+    wanted = places.in_one_of(codes_used)
     kept = np.flatnonzero(present & wanted)
-    in_role = np.isin(places.codes, [code_of[name] for names in roles.values() for name in names])
+    in_role = places.in_one_of([code_of[name] for names in roles.values() for name in names])
     left_out = {
         "not in where": int((~chosen).sum()) - unweighted,
         f"{settings.weight} is 0": unweighted,
@@ -82,10 +82,11 @@ def prepare(settings: TableSettings, table: TableFile) -> Prepared:
         "environment in no role": int((present & ~in_role).sum()),
         "environment too small": int((present & in_role & ~wanted).sum()),
     }
-    codes, table = places.codes[kept], table.only(kept)
+    table = table.only(kept)
     rows = {
         role: {
-            title: np.flatnonzero(np.isin(codes, [code_of[name] for name in names])) for title, names in group.items()
+            title: np.flatnonzero(places.in_one_of([code_of[name] for name in names])[kept])
+            for title, names in group.items()
         }
         for role, group in groups.items()
     }

@@ -137,6 +137,8 @@ def _find_separator(path: str, wanted: str) -> str:
 
 @functools.lru_cache(maxsize=2)
 def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], titled: bool, how: Reading) -> TableFile:
+    import pyarrow as pa
+
     tables, digests, size = [], [], 0
     for source in sources:
         with Path(source.path).open("rb") as file:
@@ -144,7 +146,8 @@ def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], tit
         if source.path.endswith(PARQUET):
             from pyarrow.parquet import read_table
 
-            tables.append(read_table(source.path, columns=list(columns)))
+            # ahead of its columns, all of a file would be in memory twice: that helps where files are far away
+            tables.append(read_table(source.path, columns=list(columns), pre_buffer=False))
         else:
             tables.append(_read_text(source.path, columns, source.separator, how))
         size += tables[-1].nbytes
@@ -154,7 +157,19 @@ def _read(path: str, sources: tuple[_Source, ...], columns: tuple[str, ...], tit
     data = convert_texts(data, how.missing, how.thousands, how.decimal)
     data, formats = replace_dates(data, how.dates, how.date_parts, how.date_format, how.environment)
     digest = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return TableFile(path, digest, data, files, formats)
+    by_name = dict(zip(data.column_names, data.columns, strict=True))
+    del data, tables  # so that each column is in memory twice only while it is put together
+    for name in by_name:
+        by_name[name] = _in_one_piece(by_name[name])
+    pa.default_memory_pool().release_unused()
+    return TableFile(path, digest, pa.table(by_name), files, formats)
+
+
+def _in_one_piece(column: Any) -> Any:
+    """Numbers whose pieces are put together: numpy sees them without a copy."""
+    import pyarrow.types as kinds
+
+    return column.combine_chunks() if column.num_chunks > 1 and kinds.is_floating(column.type) else column
 
 
 def _read_text(path: str, columns: tuple[str, ...], separator: str, how: Reading) -> Any:
