@@ -20,7 +20,7 @@ MOST_ROWS = 2_500  # of an environment; of larger ones so many are drawn, and fe
 MOST_TEST_ROWS = 40_000  # of all test environments of a seed; with many of them, each gets its part of that
 MOST_ENVIRONMENTS = 100  # of a part; of more, so many that are spread evenly over them
 MOST_LOOKS = 100  # for the worst sub-population of a test environment; with many, the first seeds' models only
-MOST_COST = 300_000  # of all of them, in rows of two classes: a minute or two
+MOST_COST = 120_000  # of all of them, in rows of two classes: half a minute
 OWN_COST = 125  # of one of them, besides its rows
 REGRESSION = 0.15  # of what two classes cost
 
