@@ -18,7 +18,7 @@ import pytest
 import ray  # noqa: F401  # brings psutil
 from pyarrow.parquet import ParquetWriter
 
-SIZES = (1_000_000, 4_000_000)
+SIZES = {"erm": (1_000_000, 20_000_000), "hist_gb": (1_000_000, 4_000_000)}
 COLUMNS = 12
 BLOCK = 250_000
 DRIVER_BYTES = 700_000_000  # Python, Ray, MLflow, pandas and arrow
@@ -35,10 +35,10 @@ class Peaks:
     whole_worker: int = 0  # with the rows that it shares
 
 
-@pytest.mark.parametrize("method", ["erm", "hist_gb"])
+@pytest.mark.parametrize("method", list(SIZES))
 def test_a_long_table(method: str, tmp_path: Path, report: Callable[[str], None]) -> None:
     report(f"{method}: rows; table, driver and worker (both anonymous), whole worker, predicted")
-    for rows in SIZES:
+    for rows in SIZES[method]:
         folder = tmp_path / f"{rows}"
         folder.mkdir()
         write_table(folder / "long.parquet", rows)

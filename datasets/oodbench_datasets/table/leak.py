@@ -16,10 +16,11 @@ Array = NDArray[np.float64]
 
 FEWEST = 20  # rows, for a column to look like a copy
 ALIKE = 0.999  # correlation, or area under the curve
+PERHAPS = 0.99  # on some of the rows: below, all of them are not looked at
 EXPLAINED = 0.98  # of the errors that the most frequent class makes
 SUMMED = 1 - 1e-6  # of the target's variance
 MOST_SUMMED = 200  # columns that are tried together
-LOOKED_AT = 5000  # rows that are tried together
+LOOKED_AT = 5000  # rows that are tried together, or first
 
 
 def copies_target(table: TableFile, feature: Feature, prepared: Prepared) -> bool:
@@ -71,18 +72,26 @@ def _explains(columns: Array, y: Array) -> bool:
 def _follows(values: Array, target: Target, y: NDArray[np.float64]) -> bool:
     present = ~np.isnan(values)
     values, y = values[present], y[present]
-    if len(values) < FEWEST or np.ptp(values) == 0 or np.ptp(y) == 0:
+    if len(values) < FEWEST or len(target.classes) > 2:
         return False
+    few = slice(None, None, max(1, len(values) // LOOKED_AT))
+    likeness = _likeness(values[few], target, y[few])
+    return not likeness < PERHAPS and _likeness(values, target, y) > ALIKE
+
+
+def _likeness(values: Array, target: Target, y: NDArray[np.float64]) -> float:
+    """Correlation with a number, or area under the curve of two classes, in either direction; NaN where one of both
+    does not vary."""
+    if np.ptp(values) == 0 or np.ptp(y) == 0:
+        return np.nan
     if target.task == "regression":
         with np.errstate(over="ignore", invalid="ignore"):
-            return bool(abs(np.corrcoef(values, y)[0, 1]) > ALIKE)
-    if len(target.classes) > 2:
-        return False
+            return float(abs(np.corrcoef(values, y)[0, 1]))
     from scipy.stats import rankdata
 
     ones = int((y == 1).sum())
     area = (rankdata(values)[y == 1].sum() - ones * (ones + 1) / 2) / (ones * (len(y) - ones))
-    return bool(max(area, 1 - area) > ALIKE)
+    return float(max(area, 1 - area))
 
 
 def _is_told(codes: NDArray[np.int64], target: Target, y: NDArray[np.float64]) -> bool:

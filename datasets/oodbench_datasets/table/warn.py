@@ -102,17 +102,26 @@ def _counts_as_quantity(settings: TableSettings, prepared: Prepared) -> Iterator
 
 
 def _identifies_rows(table: TableFile, name: str) -> Iterator[str]:
-    if len(table) < FEWEST or table.count_distinct(name) < len(table):
+    if len(table) < FEWEST:
         return
     remedy = f"Leave it out with drop={name}, if it says nothing of the row."
     if table.holds_numbers(name):
         values = table.numbers(name, "column")
-        if np.isin(np.abs(np.diff(values)), 1).mean() > ALIKE:
+        counts = (np.abs(np.diff(values)) == 1).mean() > ALIKE
+        whole = (values == np.round(values)).all()
+        if not (counts or whole) or not _all_differ(values):  # to compare all of them is the costly part
+            return
+        if counts:
             yield f"counts the rows. {remedy}"
-        elif (values == np.round(values)).all():
+        else:
             yield f"has another whole number in every row, as an identifier has. {remedy}"
-    elif table.holds_text(name):
+    elif table.holds_text(name) and table.count_distinct(name) == len(table):
         yield f"has another text in every row, as an identifier has. {remedy}"
+
+
+def _all_differ(values: NDArray[np.float64]) -> bool:
+    ordered = np.sort(values)
+    return not (np.isnan(ordered[-1]) or (ordered[1:] == ordered[:-1]).any())
 
 
 def _vanished(table: TableFile, name: str, prepared: Prepared) -> Iterator[str]:
