@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator
 from steps import FEATURES, eager, pack_size, packed, products
 
 from oodbench.engine.trainer import keep_freed_memory
@@ -27,7 +28,7 @@ ROWS, COLUMNS, WIDTHS = (20_000, 200_000, 2_000_000), (20, 100, 500), (8, 32, 12
 TRIALS, WORKERS = (1, 4, 16, 64), (1, 2)
 WORK = "import sys, torch; sys.path.insert(0, sys.argv[1]); torch.set_num_threads(1); import steps; "
 WORK += "steps.packed('20,10', 20_000); print(steps.time.time(), flush=True); input(); "
-WORK += "[steps.packed('20,10', 20_000) for _ in range(5)]"
+WORK += "[steps.packed('20,10', 20_000) for _ in range(20)]"
 
 Curves = dict[str, list[float]]
 
@@ -38,7 +39,7 @@ def main() -> None:
     panels = [
         ("rows", ROWS, curves(ROWS, lambda widths, rows: (widths, rows, FEATURES))),
         ("columns, 20,000 rows", COLUMNS, curves(COLUMNS, lambda widths, columns: (widths, 20_000, columns))),
-        ("hidden units in two layers, 20,000 rows", WIDTHS, curves(WIDTHS, of_width, {"MLP": "mlp"})),
+        ("hidden units in two layers", WIDTHS, curves(WIDTHS, of_width, {"MLP": "mlp"})),
         ("trials in a pack, 20,000 rows", TRIALS, of_trials()),
     ]
     for title, places, found in panels:
@@ -90,7 +91,7 @@ def of_workers() -> Curves:
         started = time.perf_counter()
         for worker in workers:
             worker.communicate("\n")
-        steps = 5 * (3 * 60 + 1) * count * pack_size("20,10", 20_000)
+        steps = 20 * (3 * 60 + 1) * count * pack_size("20,10", 20_000)
         taken.append(1000 * (time.perf_counter() - started) / steps)
     return {"MLP 20-10, pack": taken, "MLP 20-10, one worker's, divided": [taken[0] / count for count in WORKERS]}
 
@@ -108,10 +109,11 @@ def draw(panels: Sequence[tuple[str, Sequence[int], Curves]], together: Curves) 
         axes = figure.subplots(3, 2)
         for axis, (title, places, found) in zip(axes.flat, [*panels, ("workers", WORKERS, together)], strict=False):
             plot(axis, title, places, found)
-        axes[0, 0].set_ylabel("ms for a training and step")
+        for axis in axes[:, 0]:
+            axis.set_ylabel("ms")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         axes[2, 1].axis("off")
-        axes[2, 1].legend(handles, labels, loc="center", title="CPU time; the dotted line is the limit")
+        axes[2, 1].legend(handles, labels, loc="center", title="dotted: the limit")
         figure.savefig(PICTURE, metadata={"Date": None})
 
 
@@ -124,9 +126,18 @@ def plot(axis: Any, title: str, places: Sequence[int], found: Curves) -> None:
         axis.plot(places, values, style, color=color, marker="o" if way == "pack" else None, markersize=4, label=name)
     axis.set_xscale("log")
     axis.set_yscale("log")
-    axis.set_xticks(list(places), [f"{place:,}" for place in places])
+    axis.set_xticks(list(places), [short(place) for place in places])
     axis.minorticks_off()
     axis.set_xlabel(title)
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def short(number: int) -> str:
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number // size} {letter}"
+    return str(number)
 
 
 if __name__ == "__main__":
