@@ -31,7 +31,7 @@ class Places:
     unbinned: NDArray[np.bool_]  # [row], whether a number is in no range
 
     def in_one_of(self, codes: Sequence[int]) -> NDArray[np.bool_]:
-        """Which rows are in one of these environments. Isin of numpy takes 40 bytes a row for it, this one."""
+        """Which rows are in one of these environments. `np.isin` would take 40 bytes a row, this takes one."""
         wanted = np.zeros(len(self.names) + 1, dtype=bool)  # the last is for rows without an environment
         wanted[list(codes)] = True
         found: NDArray[np.bool_] = wanted[self.codes]
