@@ -50,6 +50,7 @@ class Mode:
     about: str
     trials: int | None
     mixed: bool  # methods may have unequal budgets, and are marked
+    choose: str  # what gets a configuration of its own: the study, or each seed
     without: tuple[str, ...]  # methods it leaves out
     methods: Mapping[str, Way]  # on every board
     boards: Mapping[str, Mapping[str, Way]]  # on one board: name -> method -> way
@@ -224,6 +225,7 @@ def _part(
             seeds=suite.seeds if overrides.seeds is None else overrides.seeds,
             seed=overrides.seed,
             selector=overrides.selector or suite.selector,
+            choose=mode.choose,
         )
         name = f"{method}:{way.preset}" if way.preset else method
         (spec,) = resolve(Request([name], [board.dataset], asked, Listed(method, variant)))

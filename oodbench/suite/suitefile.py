@@ -12,6 +12,7 @@ from oodbench.errors import UnknownName, UserError, did_you_mean
 from oodbench.plugin.described import is_path
 from oodbench.plugin.reading import read_bounded
 from oodbench.study.selectors import check_selector
+from oodbench.study.spec import CHOOSE
 from oodbench.suite.published import Figure, read_figures
 from oodbench.suite.suite import BoardSpec, Curve, Mode, Suite, Way
 
@@ -219,6 +220,9 @@ def _mode(name: str, table: _Table, boards: Mapping[str, BoardSpec]) -> Mode:
     special: dict[str, dict[str, Way]] = {}
     about, trials = table.take("about", str, ""), table.positive("trials", None)
     mixed = table.take("mixed", bool, False)
+    choose = table.take("choose", str, CHOOSE[0])
+    if choose not in CHOOSE:
+        table.fail("choose", f"must be {' or '.join(CHOOSE)}, not {choose!r}")
     without = table.texts("without", [])
     for method in without:
         if method not in methods_of_boards:
@@ -231,7 +235,7 @@ def _mode(name: str, table: _Table, boards: Mapping[str, BoardSpec]) -> Mode:
             raise UserError(f"{table.file}: there is no board for {ways.key}.\nThere are: {', '.join(boards)}.")
         special[board] = _ways(ways, boards[board].methods)
     table.close()
-    return Mode(name, about, trials, mixed, without, methods, special)
+    return Mode(name, about, trials, mixed, choose, without, methods, special)
 
 
 def _ways(table: _Table, methods: Iterable[str]) -> dict[str, Way]:

@@ -79,6 +79,7 @@ def call(
         ("[modes.usual]", '[modes.usual.methods.erm]\npreset = "released"', "no preset of method 'erm' 'released'"),
         ("mixed = true", "", "mode 'short' grants unequal trials on board 'regression': erm 1, irm 2.\nGive all the"),
         ("mixed = true", "mixed = 1", "modes.short.mixed must be true or false, not 1"),
+        ("mixed = true", 'choose = "run"', "modes.short.choose must be study or seed, not 'run'"),
         ("[modes.usual]", "[modes.usual]\ntrails = 3", "there is no key 'modes.usual.trails'"),
         ("[modes.usual]", "[modes.usual.methods.srm]\ntrials = 3", "modes.usual.methods.srm: the boards it is for"),
         ("[modes.usual]", '[modes.usual.methods.erm]\nmodel = "x"', "modes.usual, method 'erm' on board 'regression'"),
@@ -224,6 +225,12 @@ def test_a_mode_gives_each_method_its_way_and_the_board_goes_before_the_mode(sui
     assert irm.setup.recipe.steps == 30
     assert irm.fixed["penalty"] == (1, 5)
     assert (erm.label, irm.label, fdro.label) == ("erm (short)", "irm (short)", "fdro (short, alpha0=0.5)")
+
+
+def test_a_mode_may_choose_for_each_seed(tmp_path: Path, write_suite: Write) -> None:
+    path = write_suite(tmp_path, SUITE.replace("[modes.usual]", '[modes.usual]\nchoose = "seed"'))
+    assert {part.spec.selecting.choose for part in parts(path)} == {"seed"}
+    assert {part.spec.selecting.choose for part in parts(path, "short")} == {"study"}
 
 
 def test_what_the_user_says_goes_before_the_suite(suite_file: Path) -> None:
