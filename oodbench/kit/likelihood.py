@@ -6,6 +6,7 @@ here are fitted to sub-populations of the same rows, weights [part, row], in dou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 NOISE_FLOOR = 0.01  # of the reference's noise scale: rows that can be fitted exactly would be infinitely far from it
 SPREAD_FLOOR = 1e-3  # of the spread of y: no mechanism, the reference included, is taken to be more exact
 PENALTY = 1e-4  # on the squared distance of logistic coefficients from the reference's: rows of one class have no fit
-NEWTON_STEPS, HALVINGS, ENOUGH = 50, 30, 1e-6
+NEWTON_STEPS, HALVINGS, ENOUGH, ROUNDING = 50, 30, 1e-6, 1e-12
 FIRST_PASSES, PASSES = 2, 10
 MOST_PULLS = 8
 LINES = 40  # from which a search begins too; more of them find no more (see docs/board.md)
@@ -40,7 +41,7 @@ class Mechanisms:
 
         p is among the mechanisms that q is chosen from, so the mean is not negative, but for rounding.
         """
-        return (weights * (self.of_reference - self.losses(weights))).sum(-1).clamp(min=0)
+        return self._divergence(weights, self._refit())
 
     def furthest(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """For each share the sub-population with the largest divergence found, and that: [share, row], [share].
@@ -54,15 +55,17 @@ class Mechanisms:
         begun = [self._begin(starts[at : at + together], shares) for at in range(0, len(starts), together)]
         best = stack([reached for _, reached in begun]).argmax(0)
         weights = stack([weights for weights, _ in begun])[best, range(len(shares))]
-        weights = alternate(self.of_reference, self.losses, weights, shares, PASSES)
-        return weights, self.divergence(weights)
+        refit = self._refit()
+        weights = alternate(self.of_reference, refit, weights, shares, PASSES)
+        return weights, self._divergence(weights, refit)
 
     def _begin(self, starts: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
         """After a few steps from each start, the furthest of each share: [share, row], [share]."""
         every = shares.repeat(len(starts))
         weights = worst_share(starts.repeat_interleave(len(shares), 0), every)
-        weights = alternate(self.of_reference, self.losses, weights, every, FIRST_PASSES)
-        reached, best = self.divergence(weights).view(len(starts), -1).max(0)
+        refit = self._refit()
+        weights = alternate(self.of_reference, refit, weights, every, FIRST_PASSES)
+        reached, best = self._divergence(weights, refit).view(len(starts), -1).max(0)
         return weights.view(len(starts), len(shares), -1)[best, range(len(shares))], reached
 
     def drawn_anew(self) -> Mechanisms:
@@ -80,11 +83,23 @@ class Mechanisms:
             y = multinomial(others.T, 1, generator=chance)[:, 0]
         return Mechanisms(self.phi, y, self.classes, self.reference)
 
-    def losses(self, weights: Tensor) -> Tensor:
-        """-log q(y | phi), up to a constant, of all rows under each sub-population's mechanism: [part, row]."""
-        if self.y.is_floating_point():
-            return self._gaussian(weights, self._least_noise)
-        return self._logistic(self._coefficients(weights, self._reference_coefficients))
+    def _divergence(self, weights: Tensor, refit: Callable[[Tensor], Tensor]) -> Tensor:
+        return (weights * (self.of_reference - refit(weights))).sum(-1).clamp(min=0)
+
+    def _refit(self) -> Callable[[Tensor], Tensor]:
+        """A function of weights: -log q(y | phi), up to a constant, of all rows under each sub-population's mechanism,
+        [part, row]. Asked again about parts that changed a little, it goes on from the mechanisms that it found."""
+        found: Tensor | None = None
+
+        def losses(weights: Tensor) -> Tensor:
+            nonlocal found
+            if self.y.is_floating_point():
+                return self._gaussian(weights, self._least_noise)
+            origin = self._reference_coefficients
+            found = self._coefficients(weights, origin, origin if found is None else found)
+            return self._logistic(found)
+
+        return losses
 
     @cached_property
     def of_reference(self) -> Tensor:
@@ -163,53 +178,90 @@ class Mechanisms:
     @cached_property
     def _reference_coefficients(self) -> Tensor:
         zero = self.phi.new_zeros(1, self.classes - 1, len(self._representation))
-        return self._coefficients(self.reference.unsqueeze(0), zero)
+        return self._coefficients(self.reference.unsqueeze(0), zero, zero)
 
     def _logistic(self, coefficients: Tensor) -> Tensor:
         logits = coefficients @ self._representation  # [part, class, row]
         return _tie(_normalizer(logits) - (logits * self._is_class).sum(1))
 
-    def _coefficients(self, weights: Tensor, origin: Tensor) -> Tensor:
+    def _coefficients(self, weights: Tensor, origin: Tensor, start: Tensor) -> Tensor:
         """Logistic coefficients [part, class, unit] of maximum likelihood, but for the penalty on leaving `origin`."""
-        most = int(weights.count_nonzero(-1).max())
-        weights, rows = weights.topk(most, sorted=False)  # the others do not count
-        representation = self._representation[:, rows].transpose(0, 1)  # [part, unit, row]
-        return _newton(representation, self._is_class[:, rows].transpose(0, 1), weights, origin)
+        from torch import empty
+
+        counts = weights.count_nonzero(-1)
+        found = empty(len(weights), *origin.shape[1:], dtype=origin.dtype, device=origin.device)
+        few = 2 * counts <= counts.max()
+        for parts in (few, ~few):  # else the small parts would cost as much as the large ones
+            if parts.any():
+                own, rows = weights[parts].topk(int(counts[parts].max()), sorted=False)  # the others do not count
+                representation = self._representation[:, rows].transpose(0, 1)  # [part, unit, row]
+                newton = _Newton(representation, self._is_class[:, rows].transpose(0, 1), own, origin)
+                found[parts] = newton.maximize(start.expand_as(found)[parts])
+        return found
 
 
-def _newton(representation: Tensor, is_class: Tensor, weights: Tensor, origin: Tensor) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class _Newton:
     """Newton's method on the penalised likelihood; a step that would lower it is halved, and so never worsens it."""
-    from torch.linalg import solve
 
-    def reach(coefficients: Tensor) -> tuple[Tensor, Tensor]:
-        logits = coefficients @ representation
+    representation: Tensor  # [part, unit, row]
+    is_class: Tensor  # [part, class, row]
+    weights: Tensor  # [part, row]
+    origin: Tensor  # [1, class, unit]
+
+    def maximize(self, start: Tensor) -> Tensor:
+        """Coefficients [part, class, unit]. A part that gains no more is left as it is: the others go on without it."""
+        from torch import arange
+
+        coefficients = start.expand(len(self.weights), -1, -1).clone()
+        going = arange(len(coefficients), device=coefficients.device)
+        held, own = self, coefficients
+        value, chance = held._reach(own)
+        for _ in range(NEWTON_STEPS):
+            step = held._step(own, chance)
+            for _ in range(HALVINGS):
+                reached, chance = held._reach(own + step)
+                lowered = reached < value - ROUNDING
+                if not lowered.any():
+                    break
+                step = step * (1 - lowered.to(step.dtype) / 2).view(-1, 1, 1)
+            own = own + step
+            coefficients[going] = own
+            gains, value = reached - value >= ENOUGH, reached
+            if not gains.any():
+                break
+            if 2 * int(gains.sum()) <= len(going):
+                going, own, value, chance = going[gains], own[gains], value[gains], chance[gains]
+                held = _Newton(held.representation[gains], held.is_class[gains], held.weights[gains], self.origin)
+        return coefficients
+
+    def _reach(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
+        """The likelihood [part], and the chance of each class [part, class, row]."""
+        logits = coefficients @ self.representation
         normalizer = _normalizer(logits)
-        mean = (weights * ((logits * is_class).sum(1) - normalizer)).sum(-1)
-        value = mean - PENALTY / 2 * (coefficients - origin).square().sum((1, 2))
+        mean = (self.weights * ((logits * self.is_class).sum(1) - normalizer)).sum(-1)
+        value = mean - PENALTY / 2 * (coefficients - self.origin).square().sum((1, 2))
         return value, (logits - normalizer.unsqueeze(1)).exp_()
 
-    coefficients = origin.expand(len(weights), -1, -1)
-    parts, classes, units = coefficients.shape
-    weighted = representation * weights.unsqueeze(1)
-    value, chance = reach(coefficients)
-    for _ in range(NEWTON_STEPS):
-        slope = (is_class - chance).bmm(weighted.mT) - PENALTY * (coefficients - origin)
-        spread = (chance.unsqueeze(2) * representation.unsqueeze(1)).flatten(1, 2)  # [part, class x unit, row]
-        curvature = -(spread * weights.unsqueeze(1)).bmm(spread.mT)
-        own_class = curvature.view(parts, classes, units, classes, units).diagonal(dim1=1, dim2=3)
-        own_class += spread.bmm(weighted.mT).view(parts, classes, units, units).permute(0, 2, 3, 1)
+    def _step(self, coefficients: Tensor, chance: Tensor) -> Tensor:
+        from torch.linalg import solve
+
+        parts, classes, units = coefficients.shape
+        slope = (self.is_class - chance).bmm(self._weighted.mT) - PENALTY * (coefficients - self.origin)
+        if classes == 1:
+            curvature = (self._weighted * (chance - chance.square())).bmm(self.representation.mT)
+        else:
+            spread = (chance.unsqueeze(2) * self.representation.unsqueeze(1)).flatten(1, 2)  # [part, class x unit, row]
+            curvature = -(spread * self.weights.unsqueeze(1)).bmm(spread.mT)
+            own_class = curvature.view(parts, classes, units, classes, units).diagonal(dim1=1, dim2=3)
+            own_class += spread.bmm(self._weighted.mT).view(parts, classes, units, units).permute(0, 2, 3, 1)
         curvature.diagonal(dim1=1, dim2=2).add_(PENALTY)
-        step = solve(curvature, slope.flatten(1)).view_as(slope)
-        for _ in range(HALVINGS):
-            reached, chance = reach(coefficients + step)
-            if not (reached < value).any():
-                break
-            step = step * (1 - (reached < value).to(step.dtype) / 2).view(-1, 1, 1)
-        coefficients = coefficients + step
-        gained, value = (reached - value).max(), reached
-        if gained < ENOUGH:
-            break
-    return coefficients
+        step: Tensor = solve(curvature, slope.flatten(1)).view_as(slope)
+        return step
+
+    @cached_property
+    def _weighted(self) -> Tensor:
+        return self.representation * self.weights.unsqueeze(1)
 
 
 def _normalizer(logits: Tensor) -> Tensor:
