@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -41,8 +42,7 @@ class EstimatorModel:
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Values, or class numbers. [row]"""
-        with one_thread():
-            predicted = np.asarray(self.estimator.predict(x)).reshape(len(x))
+        predicted = self._said("predict", x).reshape(len(x))
         return self.labels[predicted.astype(np.int64)] if len(self.labels) else predicted.astype(np.float64)
 
     def outputs(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -51,8 +51,7 @@ class EstimatorModel:
             return self.predict(x)[:, None]
         outputs = np.zeros((len(x), self.classes))
         if hasattr(self.estimator, "predict_proba"):
-            with one_thread():
-                outputs[:, self.labels] = self.estimator.predict_proba(x)
+            outputs[:, self.labels] = self._said("predict_proba", x)
         else:
             outputs[np.arange(len(x)), self.predict(x)] = 1.0
         return outputs
@@ -71,6 +70,23 @@ class EstimatorModel:
             has_probabilities = hasattr(self.estimator, "predict_proba")
             losses = -np.log(np.maximum(chosen, LEAST_PROBABILITY)) if has_probabilities else 1.0 - chosen
         return losses
+
+    def _said(self, door: str, x: NDArray[np.float64]) -> NDArray[Any]:
+        """What the estimator says of the rows. Scores, losses and metrics ask about the same ones: it works once."""
+        rows = hashlib.sha1(np.ascontiguousarray(x).data, usedforsecurity=False).digest(), x.shape
+        known, said = self._last.get(door, (None, None))
+        if said is None or known != rows:
+            with one_thread():
+                said = np.asarray(getattr(self.estimator, door)(x))
+            self._last[door] = rows, said
+        return said
+
+    @cached_property
+    def _last(self) -> dict[str, tuple[Any, NDArray[Any]]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_last"}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The estimator in its library's own format, as bytes; empty where it has types that would not be trusted."""

@@ -28,6 +28,14 @@ class Foreign(LinearRegression):  # type: ignore[misc]
     """A type that nobody has audited."""
 
 
+class Counting(LinearRegression):  # type: ignore[misc]
+    asked = 0
+
+    def predict(self, x: Any) -> Any:
+        self.asked += 1
+        return super().predict(x)
+
+
 class Deadly:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,6 +72,18 @@ def test_a_classifier_without_probabilities_has_its_errors_for_a_loss() -> None:
     model = EstimatorModel.wrap(LinearSVC().fit(X, y // 2), "sklearn", rows)
     assert set(model.predict(X)) == {0, 2}
     assert np.array_equal(model.losses(X, y), (model.predict(X) != y).astype(float))
+
+
+def test_an_estimator_works_once_for_the_same_rows_and_again_for_changed_ones() -> None:
+    model = EstimatorModel.wrap(Counting().fit(X, X[:, 0]), "sklearn", ROWS)
+    rows = X.copy()
+    first = model.predict(rows)
+    assert model.losses(rows, X[:, 0]).max() < 1e-20
+    assert model.estimator.asked == 1
+    rows[0] += 1
+    assert model.predict(rows)[0] == pytest.approx(first[0] + 1)
+    assert model.estimator.asked == 2
+    assert "_last" not in pickle.loads(pickle.dumps(model)).__dict__
 
 
 def test_a_library_that_is_not_installed_is_named_with_the_command_to_install_it() -> None:
