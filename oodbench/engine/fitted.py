@@ -7,7 +7,6 @@ forward pass, in torch.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oodbench.engine.blas import one_blas_thread
 from oodbench.engine.coding import class_signs_array
 from oodbench.engine.data import Task
 from oodbench.engine.models import Layered, Linear, Model
@@ -210,19 +210,11 @@ def over_chunks(
         return use(np.concatenate([apply(inputs) for apply in passes]), rows)
 
     starts = range(0, len(x), CHUNK_ROWS)
-    with _numeric_libraries().limit(limits=1):  # products of a chunk are small: threads within them wait for each other
+    with one_blas_thread():  # products of a chunk are small: threads within them wait for each other
         if threads == 1 or len(starts) < 2 * threads:
             return [use_chunk(start) for start in starts]
         with ThreadPoolExecutor(threads) as executor:
             return list(executor.map(use_chunk, starts))
-
-
-@functools.cache
-def _numeric_libraries() -> Any:
-    """Those of numpy; torch, which may come later, computes here with the threads that it is told."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(internal_api="openblas")
 
 
 def _forward_plain(models: Sequence[FittedModel], features: int) -> Forward:
