@@ -6,11 +6,8 @@ The driver does this after the selection, with the test environments that the se
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,33 +56,22 @@ def assess(
     told = time.monotonic()
     exact: dict[tuple[str, str, int], float | None] = {}
     assessments: list[Assessment] = []
-    with several_threads() as threads:
-        for number, (look, seen) in enumerate(zip(looks, threads.map(see, looks), strict=True)):
-            if time.monotonic() > told + QUIET:
-                told = time.monotonic()
-                say(
-                    f"{study.label} on {study.dataset_id}: its stability in {number} of {len(looks)} places; "
-                    "--no-stability leaves this out"
-                )
-            known = exact.setdefault(_place(look), seen.exact)
-            seen = seen if seen.stability is None else replace(seen, exact=known)
-            assessments.append(seen)
-            validation = study.data.validation[look.seed]
-            if look.part == "pooled" and len(validation) == 1:
-                assessments.append(replace(seen, part="validation", environment=validation[0].name))
+    # one after the other: these are many small steps, between which Python's lock makes threads wait for each other
+    for number, look in enumerate(looks):
+        if time.monotonic() > told + QUIET:
+            told = time.monotonic()
+            say(
+                f"{study.label} on {study.dataset_id}: its stability in {number} of {len(looks)} places; "
+                "--no-stability leaves this out"
+            )
+        seen = see(look)
+        known = exact.setdefault(_place(look), seen.exact)
+        seen = seen if seen.stability is None else replace(seen, exact=known)
+        assessments.append(seen)
+        validation = study.data.validation[look.seed]
+        if look.part == "pooled" and len(validation) == 1:
+            assessments.append(replace(seen, part="validation", environment=validation[0].name))
     return Stability(alpha0, tuple(assessments))
-
-
-@contextmanager
-def several_threads() -> Iterator[ThreadPoolExecutor]:
-    """As many as there are processors, with one of torch's own each; an interrupt waits for what has begun only."""
-    import torch
-
-    threads = ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,))
-    try:
-        yield threads
-    finally:
-        threads.shutdown(cancel_futures=True)
 
 
 def _place(look: Look) -> tuple[str, str, int]:
