@@ -26,6 +26,7 @@ from oodbench.settings.fields import as_texts, configure
 
 CHUNK_ROWS = 2048  # the same for any number of models, so that a model's numbers do not depend on the others
 CACHE_BYTES = 2_000_000  # of the widest layer's activations; more models than fit take turns
+WORTH_THREADS = 16  # chunks of a model, for each thread: fewer take less time than starting it
 SETTING = "model."
 
 T = TypeVar("T")
@@ -211,7 +212,7 @@ def over_chunks(
 
     starts = range(0, len(x), CHUNK_ROWS)
     with one_blas_thread():  # products of a chunk are small: threads within them wait for each other
-        if threads == 1 or len(starts) < 2 * threads:
+        if threads == 1 or len(starts) * len(models) < WORTH_THREADS * threads:
             return [use_chunk(start) for start in starts]
         with ThreadPoolExecutor(threads) as executor:
             return list(executor.map(use_chunk, starts))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from oodbench.engine.asking import ask, probabilities_of
 from oodbench.engine.metric import Metric
+from oodbench.engine.said import hear
 from oodbench.errors import one_line
 from oodbench.plugin.registry import plugins
 
@@ -38,6 +39,7 @@ class Meter:
 
     def measure(self, predictor: Predictor, environment: Environment) -> dict[str, float]:
         answers: dict[str, NDArray[Any] | Exception] = {}
+        predictor = hear(predictor, environment)
         return {name: self._value(name, predictor, environment, answers) for name in self.metrics}
 
     def _value(
