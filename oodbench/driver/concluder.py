@@ -42,14 +42,17 @@ class Concluder:
 
     def __enter__(self) -> Concluder:
         self._executor = ThreadPoolExecutor(1, "conclude")
-        for needed in ("torch", "scipy.stats"):  # takes seconds, and is needed to conclude and to compare
-            self._executor.submit(importlib.import_module, needed)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, Interrupted | KeyboardInterrupt):
             self._stopping.set()
         self._executor.shutdown(cancel_futures=self._stopping.is_set())
+
+    def warm_up(self) -> None:
+        """Import what is needed to conclude and to compare, which takes seconds."""
+        for needed in ("torch", "scipy.stats"):
+            self._executor.submit(importlib.import_module, needed)
 
     def begin(self, work: Work, started: float) -> None:
         self._concluding.append(self._executor.submit(self._conclude, work, started))

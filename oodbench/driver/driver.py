@@ -99,9 +99,10 @@ class Driver:
             pending = self._pending(list(works.values()), concluder, opening, known_empty)
             if pending:
                 self.progress.stage("starting Ray" if self.resources.address is None else "connecting")
-                stack.enter_context(cluster(self.resources.address))
                 with concluder:
-                    self._search(pending, concluder)
+                    with cluster(self.resources.address):  # which ends while the last study is concluded
+                        self._search(pending, concluder)
+                    concluder.wait()
             else:
                 self.progress.stage("all of it is in the record already, --fresh runs it again")
         concluder.deliver_rest()
@@ -138,8 +139,9 @@ class Driver:
         return [work for work in works if work.study.study_id not in concluded]
 
     def _search(self, works: list[Work], concluder: Concluder) -> None:
-        """Run the packs that are not finished yet; conclude each study when its last pack is there."""
+        """Run the packs that are not finished yet; begin to conclude each study when its last pack is there."""
         self._started = time.time()
+        concluder.warm_up()
         for work in works:
             work.begin(self.fresh)
         finished = [pack for work in works for pack in work.finished_packs]
@@ -161,8 +163,6 @@ class Driver:
                     work.settle_configurations()
                     concluder.begin(work, self._started)
             self._saved = f"All {self._packs} packs are saved"
-            self.progress.end()
-            concluder.wait()
         except Exception:
             if self._unwritable is not None:
                 raise self._unwritable from None  # Ray wraps what a callback raises

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from oodbench.errors import Unreachable
-from oodbench.search.own import all_ended, apart, own_folder, own_settings, read_settings_again
+from oodbench.search.own import all_ended, apart, few_processes, own_folder, own_settings, read_settings_again
 from oodbench.texts import redact
 
 CONNECT_SECONDS = 5
@@ -64,7 +64,7 @@ def _own() -> Iterator[None]:
     """One that starts and ends with the run."""
     with own_folder() as folder:
         try:
-            with own_settings(folder), apart():
+            with own_settings(folder), apart(), few_processes():
                 read_settings_again()
                 _start(address="local", include_dashboard=False, _temp_dir=str(folder / "ray"))
             yield

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,20 @@ def apart() -> Iterator[None]:
         yield
     finally:
         services.ConsolePopen = usual  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def few_processes() -> Iterator[None]:
+    """Ray would start one that reads the workers' logs for drivers that show them, and one that asks a cloud for
+    machines. A Ray of our own has no use for them, and each takes the time of a core while the workers start."""
+    from ray._private import parameter
+
+    usual = parameter.RayParams
+    parameter.RayParams = partial(usual, include_log_monitor=False, no_monitor=True)  # type: ignore
+    try:
+        yield
+    finally:
+        parameter.RayParams = usual  # type: ignore[misc]
 
 
 def heed_signals() -> None:

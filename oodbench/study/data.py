@@ -54,7 +54,7 @@ class SharedData:
         )
         self._for_search: dict[tuple[int, bool, bool, int | None], SearchData] = {}
         self.of_constant: dict[tuple[int, str, int], list[dict[str, Any]]] = {}
-        """Test scores of the constant, which all studies share: by seed, fingerprint, and how many labels were given."""
+        """Test scores of the constant, which all studies share: by seed, fingerprint and number of given labels."""
 
     def _make(self, seed: int) -> None:
         """The rows of a seed, checked. What the dataset made of them is let go before the next seed's are made."""
