@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oodbench.study.study import Study
 
 WORKER_BYTES = 700_000_000  # Python, Ray, torch, and a library such as scikit-learn, before the first row
+LOOSE_BYTES = 4_000_000  # what allocators hold of blocks that are used in part
 SINGLE, DOUBLE = 4, 8  # bytes of a number
 STEP_COPIES = 10  # of activations and of a batch: forward, backward, products in blocks, and what a loss makes of them
 TRAINING_COPIES = 8  # of parameters: moments, gradients, and the models that come back
@@ -71,7 +72,7 @@ def _of_pack(study: Study, pack: Pack) -> tuple[int, int]:
         own += DOUBLE * min(largest, MOST_ROWS) * features
     if isinstance(study.method, LossMethod):
         own += _of_training(study, study.method, len(pack.trials), seeds, rows, features)
-    return WORKER_BYTES + sum(shared.values()) + own, sum(shared.values())
+    return WORKER_BYTES + LOOSE_BYTES + sum(shared.values()) + own, sum(shared.values())
 
 
 def _of_training(study: Study, method: LossMethod, trials: int, seeds: int, rows: int, features: int) -> int:
