@@ -130,7 +130,8 @@ class _Failed:
 def _fit(
     method: Method, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer
 ) -> list[Predictor | _Failed]:
-    """Predictors of the trials. Where the pack as a whole raises, each trial is tried alone, to spare the others.
+    """Predictors of the trials. Where the pack as a whole raises, its halves are tried, and theirs: there is a trial
+    that cannot be trained, or all of them are more than the memory of a GPU holds.
 
     The method gets rows and hyper-parameters of its own, unless it can share rows: other workers and other trials have
     the originals.
@@ -151,7 +152,8 @@ def _fit(
         trainer.paused = paused
         if len(trials) == 1:
             return [_Failed(one_line(error))]
-    return [fitted for trial in trials for fitted in _fit(method, train, [trial], trainer)]
+    middle = len(trials) // 2
+    return [fitted for half in (trials[:middle], trials[middle:]) for fitted in _fit(method, train, half, trainer)]
 
 
 def _check_sendable(predictors: list[Any]) -> None:
