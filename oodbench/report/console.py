@@ -16,6 +16,9 @@ from oodbench.study.halving import describe_rungs
 from oodbench.study.memory import predict_memory
 from oodbench.study.study import Study
 
+QUIET = 60.0  # seconds without a line in a log, at most, while packs come back
+SOON = 10.0  # seconds: before, the pace says little
+
 
 class ConsoleProgress(Progress):
     """Draws on standard error, so that standard output holds results only."""
@@ -66,7 +69,7 @@ class ConsoleProgress(Progress):
 
     def begin(self, trainings: int, finished: int) -> None:
         self.done, self.total = finished, trainings
-        self.begun = time.monotonic()
+        self.begun = self.told = time.monotonic()
         if finished:
             self.console.print(f"[dim]{count_text(finished, 'training')} finished in an earlier run[/dim]")
         if self.console.is_terminal:
@@ -84,9 +87,15 @@ class ConsoleProgress(Progress):
         tail = f" ({self.failed} failed)" if self.failed else ""
         if self.bar is not None:
             self.bar.update(self.task, advance=trainings, description=f"{study.method_name}{tail}")
-        elif self.done * 10 // self.total > self.shown:  # a line per tenth
-            self.shown = self.done * 10 // self.total
-            self.console.print(f"{self.done} of {self.total} trainings{tail}", highlight=False)
+        elif self.done * 10 // self.total > self.shown or time.monotonic() > self.told + QUIET:
+            self.shown, self.told = self.done * 10 // self.total, time.monotonic()
+            self.console.print(f"{self.done} of {self.total} trainings{tail}{self._time_left()}", highlight=False)
+
+    def _time_left(self) -> str:
+        """At the pace so far, where that is known and worth a word."""
+        passed = time.monotonic() - self.begun
+        left = passed / self.trained * (self.total - self.done)
+        return f", about {_duration(left)} left" if left and passed > SOON else ""
 
     def end(self) -> None:
         self.searching = self.searching or time.monotonic() - self.begun
