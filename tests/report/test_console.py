@@ -14,7 +14,7 @@ from oodbench.study.study import Study
 
 def test_a_log_says_how_far_it_is_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("oodbench.report.console.time.monotonic", lambda: clock[0])
     written = StringIO()
     progress = console.ConsoleProgress(Console(file=written, width=200))
     progress.begin(1100, 100)

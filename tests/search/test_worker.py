@@ -21,7 +21,7 @@ class Narrow(ERM):
 
     def fit_pack(
         self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer
-    ) -> Sequence[Predictor]:
+    ) -> list[Predictor]:
         self.sizes.append(len(trials))
         if len(trials) > self.room:
             raise MemoryError("out of memory")
