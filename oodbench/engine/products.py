@@ -11,6 +11,7 @@ from oodbench.engine.tensor import Tensor
 
 LEAST_ROWS = 8  # of a product; MKL has kernels of its own for 1 to 3
 LEAST_SIZE = 400  # rows x inner x columns of a product; torch has a kernel of its own for smaller ones
+MANY_UNITS, BY = 16, 4  # of a trial, and a multiple: fewer have a kernel of their own in the derivative
 
 
 def multiply_by_seed(matrices: Tensor, columns: Tensor) -> Tensor:
@@ -22,6 +23,11 @@ def multiply_by_seed(matrices: Tensor, columns: Tensor) -> Tensor:
 
     seeds, inner, width = columns.shape
     merged = matrices.reshape(seeds, -1, inner)
+    units = matrices.numel() // (len(matrices) * inner)
+    if units >= MANY_UNITS and units % BY == 0 and inner * width >= LEAST_SIZE:
+        from oodbench.engine.derivatives import product_by_seed
+
+        return product_by_seed(merged, columns)
     missing = max(LEAST_ROWS, -(-LEAST_SIZE // (inner * width))) - merged.shape[1]
     if missing <= 0:
         return merged.bmm(columns)

@@ -19,9 +19,7 @@ class Narrow(ERM):
     def __init__(self, room: int, broken: int | None = None) -> None:
         self.room, self.broken, self.sizes = room, broken, list[int]()
 
-    def fit_pack(
-        self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer
-    ) -> list[Predictor]:
+    def fit_pack(self, train: Mapping[int, TrainingRows], trials: Sequence[Trial], trainer: Trainer) -> list[Predictor]:
         self.sizes.append(len(trials))
         if len(trials) > self.room:
             raise MemoryError("out of memory")

@@ -1,0 +1,33 @@
+"""The product by seed of many units: what it is, and its first and second derivatives."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from oodbench.engine.derivatives import product_by_seed, sum_over_rows
+from oodbench.engine.products import multiply_by_seed
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(len(shape) + shape[-1]))
+
+
+def test_derivatives_are_those_of_the_products() -> None:
+    matrices, columns, values = (draw(*shape).requires_grad_() for shape in ((2, 6, 3), (2, 3, 5), (2, 6, 5)))
+    assert torch.equal(product_by_seed(matrices, columns), matrices @ columns)
+    assert torch.allclose(sum_over_rows(values, columns), values @ columns.mT)
+    for function, left in ((product_by_seed, matrices), (sum_over_rows, values)):
+        assert gradcheck(function, (left, columns))
+        assert gradgradcheck(function, (left, columns))
+
+
+def test_many_units_have_the_derivative_of_few() -> None:
+    columns, slopes = draw(2, 10, 64), draw(2, 60, 64)
+    many = draw(6, 20, 10).requires_grad_()
+    few = many.detach().requires_grad_()
+    (multiply_by_seed(many, columns) * slopes).sum().backward()
+    (few.reshape(2, 60, 10) @ columns * slopes).sum().backward()
+    assert many.grad is not None
+    assert few.grad is not None
+    assert torch.allclose(many.grad, few.grad)
