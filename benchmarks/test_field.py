@@ -29,6 +29,7 @@ STEPS = {"linear": 60, "mlp": 30}
 FLOORS = {"linear": (10.0, 3.0), "mlp": (3.5, 2.0)}  # of the geometric mean, and of each
 SCRIPT = Path(__file__).parent / "eager_field.py"
 ENGINE_ONLY = ("hrm",)  # whose eager form would be a project of its own: the engine, one by one, is its rival
+NEAR, AGAIN = 1.3, 3  # times the floor: what is that near is measured again, because the machine may have been busy
 DRAWN = ("fish", "lisa", "mixup")
 STAGES = ("afr", "dfr", "dwr", "eiil", "irm_matrix", "jtt", "reweight", "srdo", "subsample")
 COMPARED_ROWS, LATE, CLOSE = 300, 200, 1e-4
@@ -58,6 +59,15 @@ def seconds_for(method: LossMethod, rows: TrainingRows, trials: Sequence[Trial],
     fitted: list[Predictor] = method.fit_pack({0: rows}, trials, Trainer(setup))
     assert len(fitted) == len(trials)
     return time.process_time() - started
+
+
+def seconds_in_pack(method: LossMethod, rows: TrainingRows, setup: Setup) -> float:
+    return min(seconds_for(method, rows, trials_of(method, TRIALS), setup) for _ in range(2))
+
+
+def _per_step(packed: float, setup: Setup) -> float:
+    """Milliseconds of a training and step."""
+    return 1000 * packed / TRIALS / setup.recipe.steps
 
 
 def eager(*arguments: str | Path) -> dict[str, float]:
@@ -101,6 +111,7 @@ def test_packs_against_eager_trainings(model: Model, report: Callable[[str], Non
     checked = same_losses(setup, tmp_path)
     rivals = [name for name in loss_methods() if name not in ENGINE_ONLY]
     theirs = eager("time", model.name, str(setup.recipe.steps), str(ALONE), *rivals)
+    least_mean, least_each = FLOORS[model.name]
     ratios: dict[str, float] = {}
     lines = [
         f"{model.name}: ms of CPU time a training and step in packs of {TRIALS}, and how many times quicker that is"
@@ -110,14 +121,17 @@ def test_packs_against_eager_trainings(model: Model, report: Callable[[str], Non
         rows = rows_of(method.tasks[0])
         seconds_for(method, rows, trials_of(method, 2), setup)  # warm
         alone = sum(seconds_for(method, rows, [trial], setup) for trial in trials_of(method, TRIALS)[:ALONE]) / ALONE
-        packed = min(seconds_for(method, rows, trials_of(method, TRIALS), setup) for _ in range(2)) / TRIALS
-        step = 1000 * packed / setup.recipe.steps
-        ratios[name] = theirs[name] / step if name in theirs else alone / packed
+        packed, their = seconds_in_pack(method, rows, setup), theirs.get(name)
+        if their is not None and their < NEAR * least_each * _per_step(packed, setup):  # again, in turn
+            for _ in range(AGAIN):
+                packed = min(packed, seconds_in_pack(method, rows, setup))
+                their = min(their, eager("time", model.name, str(setup.recipe.steps), str(ALONE), name)[name])
+        step = _per_step(packed, setup)
+        ratios[name] = alone * TRIALS / packed if their is None else their / step
         note = "same loss" if name in checked else "" if name in theirs else "rival: engine, one by one"
-        lines.append(f"  {name:16} {step:11.3f} {ratios[name]:12.1f}x {alone / packed:17.1f}x  {note}")
+        lines.append(f"  {name:16} {step:11.3f} {ratios[name]:12.1f}x {alone * TRIALS / packed:17.1f}x  {note}")
     mean, least = math.exp(np.mean(np.log(list(ratios.values())))), min(ratios, key=lambda name: ratios[name])
     lines.append(f"  geometric mean {mean:.1f}x, least {ratios[least]:.1f}x ({least})")
     report("\n  ".join(lines))
-    least_mean, least_each = FLOORS[model.name]
     assert mean >= least_mean
     assert ratios[least] >= least_each

@@ -129,8 +129,9 @@ class Layered(Model):
         """x [seed, feature, row] as the first layer takes it: with a last feature of ones where there is a bias."""
         if not self.bias:
             return x
-        padded = x.new_ones(x.shape[0], x.shape[1] + 1, x.shape[2])
+        padded = x.new_empty(x.shape[0], x.shape[1] + 1, x.shape[2])
         padded[:, :-1] = x
+        padded[:, -1] = 1
         return padded
 
     def pieces(self, parameters: Tensor, inputs: int, outputs: int) -> tuple[Tensor, ...]:
