@@ -96,7 +96,9 @@ class Layered(Model):
 
     def activate(self, activation: Tensor) -> Tensor:
         """What stands between two layers; may be in place."""
-        return activation.relu_()
+        from oodbench.engine.derivatives import relu_
+
+        return relu_(activation)
 
     def after_layer(self, activation: Tensor, before: Tensor | None, chance: Chance | None) -> Tensor:
         """What is done to a hidden layer's units [trial, unit, row]; `before` is what the layer saw."""
@@ -232,7 +234,7 @@ class Mlp(Layered):
 
     def activate(self, activation: Tensor) -> Tensor:
         if self.activation == "relu":
-            return activation.relu_()
+            return super().activate(activation)
         from torch.nn import functional
 
         activated: Tensor = getattr(functional, self.activation)(activation)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from oodbench.settings.space import Value
 
 
-CACHE_BYTES = 8_000_000  # activations of a pack; more, and they leave the cache (benchmarks/test_pack.py)
+CACHE_BYTES = 4_000_000  # activations of a pack; more, and they leave the cache (benchmarks/test_pack.py)
 DEVICE_BYTES = 512_000_000  # activations of one layer on a GPU
 ROWS_BYTES = 1 << 30  # training rows of a pack that trains in batches
 NUMBER_BYTES = 12  # of a number of these, for a method with a copy of its own: double, and single as it trains on it

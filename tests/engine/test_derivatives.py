@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from torch.autograd import gradcheck, gradgradcheck
+from collections.abc import Callable
 
-from oodbench.engine.derivatives import product_by_seed, sum_over_rows
+import torch
+from torch.autograd import grad, gradcheck, gradgradcheck
+
+from oodbench.engine.derivatives import product_by_seed, relu_, sum_over_rows
 from oodbench.engine.products import multiply_by_seed
 
 
@@ -20,6 +22,18 @@ def test_derivatives_are_those_of_the_products() -> None:
     for function, left in ((product_by_seed, matrices), (sum_over_rows, values)):
         assert gradcheck(function, (left, columns))
         assert gradgradcheck(function, (left, columns))
+
+
+def test_relu_is_what_it_was_to_the_bit() -> None:
+    values, slopes = draw(2, 6, 5).requires_grad_(), draw(2, 6, 5).requires_grad_()
+
+    def derivatives(relu: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:
+        positive = relu(values * 1)
+        (gradient,) = grad((positive.square() * slopes).sum(), values, create_graph=True)
+        return [positive, gradient, *grad(gradient.square().sum(), (values, slopes))]
+
+    ours, usual = derivatives(relu_), derivatives(torch.Tensor.relu_)
+    assert all(torch.equal(one, other) for one, other in zip(ours, usual, strict=True))
 
 
 def test_many_units_have_the_derivative_of_few() -> None:
