@@ -28,7 +28,7 @@ class Pack:
         return sorted({trial.seed for trial in self.trials})
 
 
-@dataclass
+@dataclass(repr=False)  # Tune words what comes back for a log that nobody reads: half of the driver's time, for models
 class PackResult:
     """What a worker hands back: per trial a predictor or the reason why there is none."""
 
