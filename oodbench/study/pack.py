@@ -28,12 +28,15 @@ class Pack:
         return sorted({trial.seed for trial in self.trials})
 
 
-@dataclass(repr=False)  # Tune words what comes back for a log that nobody reads: half of the driver's time, for models
+@dataclass
 class PackResult:
-    """What a worker hands back: per trial a predictor or the reason why there is none."""
+    """What a worker hands back: per trial a predictor or the reason why there is none.
 
-    predictors: list[Any]
-    validation: list[dict[str, Any]]  # one row per trial and validation environment that has a score
+    Tune words it for a log that nobody reads: models would take half of the driver's time.
+    """
+
+    predictors: list[Any] = field(repr=False)
+    validation: list[dict[str, Any]] = field(repr=False)  # one row per trial and validation environment with a score
     failures: dict[int, str] = field(default_factory=dict)  # position in the pack -> reason
     seconds: float = 0.0
     gradient_steps: int = 0
@@ -41,7 +44,7 @@ class PackResult:
     device: str = "cpu"
     hparams: Mapping[str, Value] | None = None  # where the search decided on them
     stopped: bool = False  # before the end of its training, by the scheduler
-    checkpoint: Checkpoint | None = None  # of trainings that may go on
+    checkpoint: Checkpoint | None = field(default=None, repr=False)  # of trainings that may go on
     clock: float = 0.0  # seconds that the study's search had taken when it came, where that is limited
 
     @classmethod
