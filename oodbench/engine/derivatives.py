@@ -14,20 +14,22 @@ from torch import Tensor
 
 def product_by_seed(matrices: Tensor, columns: Tensor) -> Tensor:
     """[seed, trial x unit, row] of matrices [seed, trial x unit, inner] and columns [seed, inner, row]."""
-    product: Tensor = _Product.apply(matrices, columns)  # type: ignore[no-untyped-call]
-    return product
+    return _apply(_Product, matrices, columns)
 
 
 def relu_(values: Tensor) -> Tensor:
     """In place."""
-    positive: Tensor = _Relu.apply(values)  # type: ignore[no-untyped-call]
-    return positive
+    return _apply(_Relu, values)
 
 
 def sum_over_rows(values: Tensor, columns: Tensor) -> Tensor:
     """[seed, trial x unit, inner] of values [seed, trial x unit, row] and columns [seed, inner, row]."""
-    total: Tensor = _SumOverRows.apply(values, columns)  # type: ignore[no-untyped-call]
-    return total
+    return _apply(_SumOverRows, values, columns)
+
+
+def _apply(function: type[torch.autograd.Function], *tensors: Tensor) -> Tensor:
+    result: Tensor = function.apply(*tensors)  # type: ignore[no-untyped-call]  # torch does not type it
+    return result
 
 
 class _Product(torch.autograd.Function):
@@ -73,8 +75,7 @@ class _Relu(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (positive,) = ctx.saved_tensors
-        masked: Tensor = _Mask.apply(gradient, positive.detach())  # type: ignore[no-untyped-call]
-        return masked
+        return _apply(_Mask, gradient, positive.detach())
 
 
 class _Mask(torch.autograd.Function):
@@ -89,5 +90,4 @@ class _Mask(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (positive,) = ctx.saved_tensors
-        masked: Tensor = _Mask.apply(gradient, positive)  # type: ignore[no-untyped-call]
-        return masked, None
+        return _apply(_Mask, gradient, positive), None
