@@ -82,6 +82,11 @@ class Embedded(Layered):
     def read_out(self, pieces: Sequence[Tensor], representation: Tensor, outputs: int) -> Tensor:
         return self.mlp.read_out(pieces, representation, outputs)
 
+    def forward(
+        self, pieces: Sequence[Tensor], columns: Tensor, outputs: int, chance: Chance | None = None
+    ) -> tuple[Tensor, Tensor]:
+        return self.mlp.forward(pieces, columns, outputs, chance)
+
     def finish(self, parameters: Tensor, inputs: int, outputs: int) -> tuple[Model, Tensor]:
         from torch import cat
 

@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from oodbench.engine.products import multiply_and_add, multiply_by_seed
+from oodbench.engine.products import BY, multiply_and_add, multiply_by_seed
 from oodbench.engine.tensor import Tensor
 from oodbench.errors import TrainingFailed
 from oodbench.settings.fields import setting
 
 if TYPE_CHECKING:
     from oodbench.engine.chance import Chance
+
+WIDE = 32  # units of a lone hidden layer, from which its gradient has a form of its own
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,13 @@ class Model(ABC):
     @abstractmethod
     def read_out(self, pieces: Sequence[Tensor], representation: Tensor, outputs: int) -> Tensor:
         """Outputs [trial, output, row] of the last layer."""
+
+    def forward(
+        self, pieces: Sequence[Tensor], columns: Tensor, outputs: int, chance: Chance | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """What `read_out` and `represent` return, for a gradient step."""
+        represented = self.represent(pieces, columns, chance)
+        return self.read_out(pieces, represented, outputs), represented
 
     def finish(self, parameters: Tensor, inputs: int, outputs: int) -> tuple[Model, Tensor]:
         """The model that a training ends with, and its parameters: itself, unless some were for training only."""
@@ -231,6 +240,18 @@ class Mlp(Layered):
     @property
     def is_plain(self) -> bool:
         return type(self) is Mlp and self.activation == "relu" and not (self.norm or self.residual)
+
+    def forward(
+        self, pieces: Sequence[Tensor], columns: Tensor, outputs: int, chance: Chance | None = None
+    ) -> tuple[Tensor, Tensor]:
+        units, drops = self.width[0], self.dropout and chance is not None
+        wide = units >= WIDE and units % BY == 0 and columns.shape[1] <= units
+        if not (wide and len(self.width) == outputs == 1 and self.is_plain) or drops or columns.requires_grad:
+            return super().forward(pieces, columns, outputs, chance)
+        from oodbench.engine.derivatives import output_behind_relu
+
+        first, (weights, bias) = pieces[0], pieces[1].unsqueeze(1).split_with_sizes([units, 1], dim=2)
+        return output_behind_relu(first.view(len(weights), units, -1), weights, bias, columns)
 
     def activate(self, activation: Tensor) -> Tensor:
         if self.activation == "relu":

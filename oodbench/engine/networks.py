@@ -97,5 +97,4 @@ class Networks:
 
 def _forward(network: Network, parameters: Tensor, inputs: Tensor) -> Tensor:
     pieces = network.model.pieces(parameters, network.inputs, network.outputs)
-    represented = network.model.represent(pieces, network.model.columns(inputs))
-    return network.model.read_out(pieces, represented, network.outputs)
+    return network.model.forward(pieces, network.model.columns(inputs), network.outputs)[0]

@@ -75,8 +75,8 @@ class Program:
 
     def apply(self, pieces: Sequence[Tensor], columns: Tensor, training: bool) -> tuple[Tensor, Tensor]:
         """Outputs and representation of the model."""
-        represented = self.setup.model.represent(pieces, columns, self.chance if training else None)
-        return self.setup.model.read_out(pieces, represented, self.shape.outputs), represented
+        chance = self.chance if training else None
+        return self.setup.model.forward(pieces, columns, self.shape.outputs, chance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from oodbench.engine.rules import KeptRule
 from oodbench.kit.subpopulation import worst_share
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, dtype
 
     from oodbench.engine.rows import Rows
 
@@ -70,7 +70,9 @@ def _search(
     base: Tensor | None,
 ) -> tuple[Tensor, list[Mechanism]]:
     """The weights of `worst_mechanism`, and the mechanisms that g compares: of all rows, and the last one's own."""
-    representation = with_constant(representation.double())
+    from torch import float64
+
+    representation = with_constant(representation, float64)
     share = alpha0.double()
     mechanisms: list[Mechanism] = []
 
@@ -213,15 +215,22 @@ def _weighted(targets: Tensor, weights: Tensor) -> Tensor:
     return targets.to(weights.dtype) * weights.unsqueeze(1)
 
 
-def with_constant(representation: Tensor) -> Tensor:
+def with_constant(representation: Tensor, number: dtype | None = None) -> Tensor:
     """A last layer has a bias; a mechanism has one too. Where there is one already, the ridge shares it out."""
-    padded = representation.new_ones(len(representation), representation.shape[1] + 1, representation.shape[2])
+    trials, units, rows = representation.shape
+    padded = representation.new_empty(trials, units + 1, rows, dtype=number or representation.dtype)
     padded[:, :-1] = representation
+    padded[:, -1] = 1
     return padded
 
 
 def _gram(representation: Tensor, weights: Tensor) -> Tensor:
-    gram = (representation * weights.unsqueeze(1)).bmm(representation.transpose(1, 2))
+    """[trial, unit, unit]; on a CPU one trial after the other, as the weighted units of one stay in the cache."""
+    from torch import cat, split
+
+    together = len(weights) if weights.is_cuda else 1
+    parts = zip(split(representation, together), split(weights.unsqueeze(1), together), strict=True)
+    gram = cat([(units * weight).bmm(units.mT) for units, weight in parts])
     diagonal = gram.diagonal(dim1=1, dim2=2)
     diagonal += RIDGE * diagonal.mean(-1, keepdim=True) + 1e-12
     return gram

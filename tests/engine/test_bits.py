@@ -16,7 +16,7 @@ from oodbench.plugin.registry import find
 
 # of each kind of product: by seed, by trial, of a lone output, of gates, of second derivatives, of a method's network
 METHODS = ("erm", "srm", "irm", "coral", "hrm", "iga", "dann", "rdm", "anchor", "fishr")
-MODELS = {"linear": Linear(), "mlp": Mlp(width=(20, 10))}
+MODELS = {"linear": Linear(), "mlp": Mlp(width=(20, 10)), "wide": Mlp(width=(32,))}
 SEEDS = (0, 1, 2)
 Task = Literal["regression", "classification"]
 

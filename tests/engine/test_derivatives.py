@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.autograd import grad, gradcheck, gradgradcheck
 
-from oodbench.engine.derivatives import product_by_seed, relu_, sum_over_rows
+from oodbench.engine.derivatives import output_behind_relu, product_by_seed, relu_, sum_over_rows
 from oodbench.engine.products import multiply_by_seed
 
 
@@ -45,3 +45,20 @@ def test_many_units_have_the_derivative_of_few() -> None:
     assert many.grad is not None
     assert few.grad is not None
     assert torch.allclose(many.grad, few.grad)
+
+
+def test_an_output_behind_relu_is_what_two_layers_are() -> None:
+    matrices, weights, bias, columns = draw(6, 4, 3), draw(6, 1, 4), draw(6, 1, 1), draw(2, 3, 5)
+    parameters = tuple(parameter.requires_grad_() for parameter in (matrices, weights, bias))
+
+    def ours(*parameters: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        matrices, weights, bias = parameters
+        return output_behind_relu(matrices, weights, bias, columns)
+
+    output, hidden = ours(*parameters)
+    usual = (matrices @ columns.repeat_interleave(3, 0)).relu()
+    assert torch.allclose(hidden, usual)
+    assert torch.allclose(output, weights @ usual + bias)
+    for function in (ours, lambda *parameters: ours(*parameters)[0], lambda *parameters: ours(*parameters)[1]):
+        assert gradcheck(function, parameters)
+        assert gradgradcheck(function, parameters)
