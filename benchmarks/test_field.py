@@ -22,9 +22,10 @@ from oodbench import Linear, LossMethod, Mlp, Predictor, Recipe, Setup, Trainer,
 from oodbench.engine.data import Task
 from oodbench.engine.models import Model
 from oodbench.engine.trainer import Training, keep_freed_memory
+from oodbench.engine.trial import trials_that_fit
 from oodbench.plugin.registry import find, names
 
-ROWS, FEATURES, TRIALS, ALONE = 2000, 10, 32, 3
+ROWS, FEATURES, CLASSES, ALONE = 2000, 10, 2, 3
 STEPS = {"linear": 60, "mlp": 30}
 FLOORS = {"linear": (10.0, 3.0), "mlp": (3.5, 2.0)}  # of the geometric mean, and of each
 SCRIPT = Path(__file__).parent / "eager_field.py"
@@ -40,7 +41,7 @@ def rows_of(task: Task, rows: int = ROWS) -> TrainingRows:
     x = rng.normal(size=(rows, FEATURES))
     signal = x @ rng.normal(size=FEATURES) + rng.normal(size=rows)
     y = signal if task == "regression" else (signal > 0).astype(np.int64)
-    return TrainingRows(x, y, task, 2, np.arange(rows) % 3)
+    return TrainingRows(x, y, task, CLASSES, np.arange(rows) % 3)
 
 
 def loss_methods() -> dict[str, LossMethod]:
@@ -62,12 +63,14 @@ def seconds_for(method: LossMethod, rows: TrainingRows, trials: Sequence[Trial],
 
 
 def seconds_in_pack(method: LossMethod, rows: TrainingRows, setup: Setup) -> float:
-    return min(seconds_for(method, rows, trials_of(method, TRIALS), setup) for _ in range(2))
+    """For each of the trainings of a pack as large as a study's."""
+    trials = trials_of(method, trials_that_fit(setup, ROWS, CLASSES))
+    return min(seconds_for(method, rows, trials, setup) for _ in range(2)) / len(trials)
 
 
 def _per_step(packed: float, setup: Setup) -> float:
     """Milliseconds of a training and step."""
-    return 1000 * packed / TRIALS / setup.recipe.steps
+    return 1000 * packed / setup.recipe.steps
 
 
 def eager(*arguments: str | Path) -> dict[str, float]:
@@ -114,22 +117,23 @@ def test_packs_against_eager_trainings(model: Model, report: Callable[[str], Non
     least_mean, least_each = FLOORS[model.name]
     ratios: dict[str, float] = {}
     lines = [
-        f"{model.name}: ms of CPU time a training and step in packs of {TRIALS}, and how many times quicker that is"
+        f"{model.name}: ms of CPU time a training and step in packs of {trials_that_fit(setup, ROWS, CLASSES)}, "
+        "and how many times quicker that is"
     ]
     lines.append(f"  {'':16} {'ms in packs':>11} {'against eager':>13} {'engine, one by one':>18}")
     for name, method in loss_methods().items():
         rows = rows_of(method.tasks[0])
         seconds_for(method, rows, trials_of(method, 2), setup)  # warm
-        alone = sum(seconds_for(method, rows, [trial], setup) for trial in trials_of(method, TRIALS)[:ALONE]) / ALONE
+        alone = sum(seconds_for(method, rows, [trial], setup) for trial in trials_of(method, ALONE)) / ALONE
         packed, their = seconds_in_pack(method, rows, setup), theirs.get(name)
         if their is not None and their < NEAR * least_each * _per_step(packed, setup):  # again, in turn
             for _ in range(AGAIN):
                 packed = min(packed, seconds_in_pack(method, rows, setup))
                 their = min(their, eager("time", model.name, str(setup.recipe.steps), str(ALONE), name)[name])
         step = _per_step(packed, setup)
-        ratios[name] = alone * TRIALS / packed if their is None else their / step
+        ratios[name] = alone / packed if their is None else their / step
         note = "same loss" if name in checked else "" if name in theirs else "rival: engine, one by one"
-        lines.append(f"  {name:16} {step:11.3f} {ratios[name]:12.1f}x {alone * TRIALS / packed:17.1f}x  {note}")
+        lines.append(f"  {name:16} {step:11.3f} {ratios[name]:12.1f}x {alone / packed:17.1f}x  {note}")
     mean, least = math.exp(np.mean(np.log(list(ratios.values())))), min(ratios, key=lambda name: ratios[name])
     lines.append(f"  geometric mean {mean:.1f}x, least {ratios[least]:.1f}x ({least})")
     report("\n  ".join(lines))
