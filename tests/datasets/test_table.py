@@ -280,6 +280,8 @@ BAD = [
      "has 150 distinct values, too many for classes.\nChoose another target, task=regression, or a bound such as"),
     ({"target": "only_ma", "path": "classes.csv"},
      "'only_ma' is 'far' in a test environment, never in training.\nLeave such rows out with where=only_ma!=far"),
+    ({"target": "broken", "path": "outside.parquet"},
+     "'broken' is 'a\\nb' in a test environment, never in training.\nLeave such rows out of the file"),
     ({"target": "flat", "path": "classes.csv"}, "target 'flat' is always 3"),
     ({"target": "single", "path": "classes.csv"}, "the target has one class: 'single' has one value"),
     ({"train_rows": "60"}, "environment 'MA' has only 60 rows for train_rows=60"),
@@ -313,6 +315,8 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_frame(150).to_csv(folder / "many.csv", index=False)
     far = np.where(frame["state"] == "MA", np.where(frame["age"] > 40, "near", "here"), "far")
     varies = np.where(frame["state"] == "MA", 3, np.arange(len(frame)))
+    broken = np.where(far == "far", "a\nb", far)
+    frame.assign(broken=broken).to_parquet(folder / "outside.parquet")
     frame.assign(only_ma=far, flat=varies, single=varies > 3).to_csv(folder / "classes.csv", index=False)
     return folder
 

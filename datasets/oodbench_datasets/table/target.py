@@ -72,9 +72,11 @@ def find_target(table: TableFile, name: str, pool: NDArray[np.int64], problem: s
         )
     beyond = sorted(set(np.unique(levels.codes)) - set(trained))
     if beyond:
+        value = levels.texts[beyond[0]]
+        condition = f"with where={name}!={value}" if value.isprintable() else "of the file"
         raise InvalidSetting(
-            f"dataset 'table': target {name!r} is {levels.texts[beyond[0]]!r} in a test environment, never in training."
-            f"\nLeave such rows out with where={name}!={levels.texts[beyond[0]]}, or define two classes with positive."
+            f"dataset 'table': target {name!r} is {value!r} in a test environment, never in training.\n"
+            f"Leave such rows out {condition}, or define two classes with positive."
         )
     return Target(
         "classification", np.searchsorted(trained, levels.codes), tuple(levels.texts[code] for code in trained)
