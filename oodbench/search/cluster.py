@@ -50,6 +50,7 @@ def _connected(address: str) -> Iterator[None]:
     import ray
 
     if ray.is_initialized():
+        _check_same(address, ray.get_runtime_context().gcs_address)
         yield
         return
     _start(address=address)
@@ -73,6 +74,16 @@ def _own() -> Iterator[None]:
                 with all_ended(folder):
                     _shut_down()
                 read_settings_again()
+
+
+def _check_same(address: str, connected: str) -> None:
+    """Whether the address is of the cluster that this process is connected to, as far as ports tell."""
+    port = address.rpartition(":")[2]
+    if "://" not in address and port.isdigit() and port != connected.rpartition(":")[2]:
+        raise Unreachable(
+            f"address={redact(address)}: this process is connected to the Ray cluster at {redact(connected)} already.\n"
+            "Call ray.shutdown() before, or leave out the address."
+        )
 
 
 def _start(**options: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -62,9 +63,6 @@ def said() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    from ray import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with ray_nodes() as nodes, pytest.MonkeyPatch.context() as patch:
         patch.setenv(FOLDER, str(tmp_path_factory.mktemp("shared")))
         nodes.start("head", cpus=6, gpus=1)
@@ -75,18 +73,34 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 def test_packs_share_a_gpu(share: float | None, at_once: int, node: Nodes, tmp_path: Path) -> None:
     (folder() / "at_once").write_text(str(at_once))
     (folder() / "said").write_text("")
-    run_on(node, tmp_path, share)
+    run_apart(node, tmp_path, share)
     assert len(said()) == 2 * FITS
     assert {tuple(line["gpus"]) for line in said()} == {(0,)}
     assert max(accumulate(line["begins"] for line in said())) == at_once
 
 
 def test_more_than_there_is(node: Nodes, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no node of the Ray cluster has 1 CPU and 2 GPUs"):
-        run_on(node, tmp_path, 2.0)
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run_apart(node, tmp_path, 2.0)
+    assert "no node of the Ray cluster has 1 CPU and 2 GPUs" in caught.value.stderr
 
 
-def run_on(nodes: Nodes, directory: Path, share: float | None) -> None:
+def test_a_process_that_is_connected_elsewhere_is_told_so(ray_address: str, node: Nodes, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=f"={node.address}: this process is connected to the Ray cluster at {ray_address}"
+    ):
+        run_on(node.address, tmp_path, None)
+
+
+def run_apart(nodes: Nodes, directory: Path, share: float | None) -> None:
+    """In a process of its own: this one may be connected to the Ray of other tests."""
+    command = [sys.executable, __file__, nodes.address, str(directory), str(share or "")]
+    known = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": known}
+    subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+def run_on(address: str, directory: Path, share: float | None) -> None:
     result = oodbench.run(
         Waits,
         "selection_bias",
@@ -96,9 +110,13 @@ def run_on(nodes: Nodes, directory: Path, share: float | None) -> None:
         no_stability=True,
         device="cuda",
         gpus_per_pack=share,
-        address=nodes.address,
+        address=address,
         directory=directory,
     )
     (study,) = result.leaderboard().studies
     assert study.record.ledger.device == "cuda"
     assert not study.record.failures
+
+
+if __name__ == "__main__":
+    run_on(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]) if sys.argv[3] else None)
