@@ -248,7 +248,7 @@ class Mlp(Layered):
         wide = units >= WIDE and units % BY == 0 and columns.shape[1] <= units
         if not (wide and len(self.width) == outputs == 1 and self.is_plain) or drops or columns.requires_grad:
             return super().forward(pieces, columns, outputs, chance)
-        from oodbench.engine.derivatives import output_behind_relu
+        from oodbench.engine.hidden_layer import output_behind_relu
 
         first, (weights, bias) = pieces[0], pieces[1].unsqueeze(1).split_with_sizes([units, 1], dim=2)
         return output_behind_relu(first.view(len(weights), units, -1), weights, bias, columns)

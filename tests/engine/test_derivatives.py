@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch.autograd import grad, gradcheck, gradgradcheck
 
-from oodbench.engine.derivatives import output_behind_relu, product_by_seed, relu_, sum_over_rows
+from oodbench.engine.derivatives import product_by_seed, relu_, sum_over_rows
+from oodbench.engine.hidden_layer import output_behind_relu
 from oodbench.engine.products import multiply_by_seed
 
 
